@@ -401,9 +401,13 @@ struct waffle_rec_wait {
 	__u32 object;
 	__u64 ino; /* inode of that file; 0: none */
 	/* Page fault: the accessed address; 0: not a page fault. From the kernel, if `ino` is set:
-	 * the first bytes of the name of an anonymous inode. */
+	 * the first bytes of the name of an anonymous inode, or WAFFLE_WAIT_RESENT. */
 	__u64 address;
 };
+
+/* In `address`, from the kernel only: the file is a socket that has sent something again during the
+ * wait, and the lowest bits are what waffle_rec_endpoints.resent is. No name has this bit. */
+#define WAFFLE_WAIT_RESENT (1ull << 63)
 
 /*
  * Value of `dev` above, from the kernel only: the thread waits for several descriptors, in poll(2)
@@ -558,7 +562,7 @@ struct waffle_rec_open_wait {
 #define WAFFLE_OPEN_WAIT_JOIN 8u
 
 /* The addresses of a socket of IPv4 or IPv6, when a wait for it ended. The socket may be closed
- * before userspace can look. They are recorded once, and again when they change. */
+ * before userspace can look. They are recorded once, and again when they or `resent` change. */
 struct waffle_rec_endpoints {
 	struct waffle_rec rec;
 	__u64 ino; /* of the socket */
@@ -568,8 +572,12 @@ struct waffle_rec_endpoints {
 	__u16 local_port, remote_port; /* 0: no peer */
 	__u8 version;                  /* 4 or 6 */
 	__u8 protocol;
-	__u16 reserved;
+	__u16 resent; /* how often TCP has sent something again during the wait */
 };
+
+/* In `resent`: it was the SYN; otherwise it was data. */
+#define WAFFLE_RESENT_SYN 0x8000u
+#define WAFFLE_RESENT_MAX 16u /* it was that often or more */
 
 /* A thread that is blocked at the end of the capture, with its registers in user mode. Followed by
  * kernel_bytes bytes: addresses of its kernel stack, innermost first. */

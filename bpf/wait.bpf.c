@@ -124,6 +124,7 @@ __noinline int memory_emit(__u64 task_at, __u64 now, __u32 flags)
 #define SOCKFS_MAGIC 0x534f434b /* include/uapi/linux/magic.h */
 enum { AF_INET = 2, AF_INET6 = 10, IPPROTO_UDP = 17 };
 enum { ENDPOINTS_MAX = 8192 };
+enum { TCP_SYN_SENT = 2 }; /* include/net/tcp_states.h */
 
 /* To whom an unconnected socket has sent; key: the inode of the socket. If that is more than one,
  * as of a server, none is its peer. */
@@ -140,7 +141,22 @@ struct {
 	__type(value, struct sent_to);
 } sent_to SEC(".maps");
 
-/* What was recorded of a socket, by its inode: a hash of the addresses. */
+/* When a socket of TCP has last sent something again, and what; key: the inode of the socket. By
+ * default, TCP gives up before its time-outs fill the array. */
+struct resent {
+	__u64 ts[WAFFLE_RESENT_MAX];
+	__u32 count;
+	__u32 what; /* WAFFLE_RESENT_SYN or 0 */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, ENDPOINTS_MAX);
+	__type(key, __u64);
+	__type(value, struct resent);
+} resent SEC(".maps");
+
+/* What was recorded of a socket, by its inode: a hash of waffle_rec_endpoints. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, ENDPOINTS_MAX);
@@ -184,7 +200,21 @@ static __always_inline bool endpoints_read(struct waffle_rec_endpoints *to, stru
 	return true;
 }
 
-__noinline int endpoints_emit(__u64 file_at, __u64 who, __u64 now)
+/* What a socket has sent again after `since`, as waffle_rec_endpoints.resent has it. */
+static __always_inline __u16 resent_since(__u64 ino, __u64 since)
+{
+	struct resent *times = bpf_map_lookup_elem(&resent, &ino);
+	__u16 count = 0;
+
+	if (!times)
+		return 0;
+	/* The sign of the difference, because the verifier would follow each comparison. */
+	for (__u32 i = 0; i < WAFFLE_RESENT_MAX; i++)
+		count += (since - times->ts[i]) >> 63;
+	return count ? times->what | count : 0;
+}
+
+__noinline int endpoints_emit(__u64 file_at, __u64 who, __u64 since, __u64 now)
 {
 	struct file *file = (struct file *)file_at;
 	struct waffle_rec_endpoints read = {}, *rec;
@@ -194,12 +224,13 @@ __noinline int endpoints_emit(__u64 file_at, __u64 who, __u64 now)
 	if (BPF_CORE_READ(file, f_inode, i_sb, s_magic) != SOCKFS_MAGIC ||
 	    !endpoints_read(&read, file))
 		return 0;
+	read.resent = resent_since(read.ino, since);
 	for (__u32 i = 0; i < 32; i += 8)
 		hash = (hash ^ *(__u64 *)(read.local + i)) * 0x9e3779b97f4a7c15ull;
-	hash ^= (__u64)read.local_port << 16 | read.remote_port;
+	hash ^= (__u64)read.resent << 32 | (__u64)read.local_port << 16 | read.remote_port;
 	known = bpf_map_lookup_elem(&endpoints, &read.ino);
 	if (known && *known == hash)
-		return 0;
+		return read.resent;
 	rec = record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec));
 	if (!rec)
 		return 0;
@@ -209,6 +240,33 @@ __noinline int endpoints_emit(__u64 file_at, __u64 who, __u64 now)
 	rec->tgid = who >> 32;
 	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
 	bpf_map_update_elem(&endpoints, &read.ino, &hash, BPF_ANY);
+	return read.resent;
+}
+
+/* TCP has sent a segment again, of whichever process. */
+SEC("tp_btf/tcp_retransmit_skb")
+int on_resent(__u64 *ctx)
+{
+	struct sock *sock = (struct sock *)ctx[0];
+	struct sk_buff *segment = (struct sk_buff *)ctx[1];
+	bool syn = BPF_CORE_READ(sock, __sk_common.skc_state) == TCP_SYN_SENT;
+	__u64 ino = BPF_CORE_READ(sock, sk_socket, file, f_inode, i_ino);
+	struct resent first = {.what = syn ? WAFFLE_RESENT_SYN : 0}, *times;
+
+	if (bpf_core_field_exists(struct trace_event_raw_tcp_retransmit_skb, err) && (__s32)ctx[2])
+		return 0;
+	/* A segment without data is a FIN. */
+	if (finished || !ino || (!syn && !BPF_CORE_READ(segment, len)))
+		return 0;
+	times = bpf_map_lookup_elem(&resent, &ino);
+	if (!times || times->what != first.what) {
+		first.ts[0] = bpf_ktime_get_ns();
+		first.count = 1;
+		bpf_map_update_elem(&resent, &ino, &first, BPF_ANY);
+		return 0;
+	}
+	times->ts[times->count % WAFFLE_RESENT_MAX] = bpf_ktime_get_ns();
+	times->count++;
 	return 0;
 }
 

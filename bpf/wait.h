@@ -369,16 +369,18 @@ static __always_inline struct file *file_of(struct task_struct *task, __u32 desc
 }
 
 /* Records the addresses of a socket of IPv4 or IPv6, if it is one, and if they are new. `who`: tgid
- * and tid of the thread that waited. Global, so that the verifier checks it once. */
-int endpoints_emit(__u64 file_at, __u64 who, __u64 now);
+ * and tid of the thread that waited. Returns what the socket has sent again after `since`, as
+ * waffle_rec_endpoints.resent has it. Global, so that the verifier checks it once. */
+int endpoints_emit(__u64 file_at, __u64 who, __u64 since, __u64 now);
 
-static __always_inline void descriptor_endpoints(struct task_struct *task, __u32 descriptor,
-						 __u64 now)
+static __always_inline __u16 descriptor_endpoints(struct task_struct *task, __u32 descriptor,
+						  __u64 since, __u64 now)
 {
 	struct file *file = file_of(task, descriptor);
 
-	if (file)
-		endpoints_emit((__u64)file, (__u64)task->tgid << 32 | (__u32)task->pid, now);
+	if (!file)
+		return 0;
+	return endpoints_emit((__u64)file, (__u64)task->tgid << 32 | (__u32)task->pid, since, now);
 }
 
 /* Several descriptors: user space looks up their names. */
@@ -392,7 +394,7 @@ static __always_inline void wait_polled(const struct thread_wait *wait, struct w
 
 /* The file behind a descriptor: the first argument of a system call like read(), or what poll()
  * waits for. */
-static __always_inline void wait_file(struct task_struct *task, __u32 descriptor,
+static __always_inline void wait_file(struct task_struct *task, __u32 descriptor, __u16 resent,
 				      struct waffle_rec_wait *rec)
 {
 	struct file *file = file_of(task, descriptor);
@@ -402,6 +404,8 @@ static __always_inline void wait_file(struct task_struct *task, __u32 descriptor
 	rec->object = descriptor;
 	rec->ino = BPF_CORE_READ(file, f_inode, i_ino);
 	rec->dev = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
+	if (resent)
+		rec->address = WAFFLE_WAIT_RESENT | resent;
 	/* One inode serves eventfds, epolls, timers, …: the beginning of the name distinguishes
 	 * them. */
 	if (BPF_CORE_READ(file, f_inode, i_sb, s_magic) == ANON_INODE_FS_MAGIC)
@@ -416,17 +420,19 @@ static __noinline __attribute__((unused)) void wait_emit(struct thread_wait *wai
 	__u32 cpu = bpf_get_smp_processor_id();
 	__u64 address = wait->fault_ts && wait->fault_ts <= wait->from_ts ? wait->fault_address : 0;
 	__u64 args[WAFFLE_SYSCALL_ARGS];
-	__u32 polled = wait->polled.count;
+	__u32 polled = wait->polled.count, first;
+	__u16 resent = 0;
 	bool file = !address && config.wait_sources & WAFFLE_WAIT_FILES &&
 		    (call_is_in(config.descriptor_calls, task_syscall(task, args)) || polled);
 	struct waffle_rec_wait *rec;
 
 	if (!address && !file && !wait->kernel_stack && !wait->user_stack)
 		return;
-	if (file && !polled)
-		descriptor_endpoints(task, args[0], now);
-	for (__u32 i = 0; file && i < WAFFLE_POLLED_MAX && i < polled; i++)
-		descriptor_endpoints(task, wait->polled.descriptors[i], now);
+	first = polled ? wait->polled.descriptors[0] : (__u32)args[0];
+	if (file && polled <= 1)
+		resent = descriptor_endpoints(task, first, wait->from_ts, now);
+	for (__u32 i = 0; file && polled > 1 && i < WAFFLE_POLLED_MAX && i < polled; i++)
+		descriptor_endpoints(task, wait->polled.descriptors[i], now, now);
 	rec = record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec));
 	if (!rec)
 		return;
@@ -442,7 +448,7 @@ static __noinline __attribute__((unused)) void wait_emit(struct thread_wait *wai
 	if (file && polled > 1)
 		wait_polled(wait, rec);
 	else if (file)
-		wait_file(task, polled ? wait->polled.descriptors[0] : (__u32)args[0], rec);
+		wait_file(task, first, resent, rec);
 	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
 }
 

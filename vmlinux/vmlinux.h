@@ -288,6 +288,7 @@ struct sock_common {
 	unsigned short skc_num; /* the local port */
 	unsigned short skc_dport;
 	unsigned short skc_family;
+	unsigned char skc_state;
 	__u32 skc_rcv_saddr, skc_daddr;
 	struct in6_addr skc_v6_rcv_saddr, skc_v6_daddr;
 };
@@ -308,6 +309,15 @@ struct socket {
 
 struct tcp_sock {
 	__u64 bytes_sent;
+};
+
+struct sk_buff {
+	unsigned int len;
+};
+
+/* Kernels that have `err` also report attempts that failed. */
+struct trace_event_raw_tcp_retransmit_skb {
+	int err;
 };
 
 struct unix_sock {

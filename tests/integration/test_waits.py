@@ -12,6 +12,7 @@ import time
 import pytest
 
 from tracer import PROGRAMS, Capture, parse_log, tries
+from why_json import asker
 
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 MIB = 1 << 20
@@ -232,6 +233,29 @@ def test_sockets_that_are_closed_at_once_have_their_peers(waffle):
     served = {row["args"].get("detail") for row in capture.rows() if row["kind"] == "wait"
               and row["args"].get("detail", "").startswith(f"udp 127.0.0.1:{datagrams}")}
     assert f"udp 127.0.0.1:{datagrams}" in served and len(served) <= 2
+
+
+def test_waits_for_sockets_say_what_tcp_sent_again_meanwhile(waffle):
+    capture = waffle.run(sys.executable, PROGRAMS / "lossy_sockets.py")
+    said = [line.split() for line in capture.result.stdout.splitlines()]
+    counts = {what: int(count) for what, _, count in said}
+    waits = [row for row in capture.rows() if row["kind"] == "wait" and row["tid"] == row["pid"]
+             and row["args"].get("detail", "").startswith("tcp ")]
+    details = [row["args"]["detail"].rpartition(" <-> ")[2] for row in waits]
+
+    def expected(what, port, count):
+        times = "once" if count == 1 else f"{count} times"
+        return f"127.0.0.1:{port}, {what} sent again {times}" if count else f"127.0.0.1:{port}"
+
+    assert counts["dead"] >= 2 and counts["late"] >= 1 and counts["data"] >= 1
+    texts = [expected("data" if what in ("data", "quick") else "SYN", port,
+                      # What was sent again before the second answer was no part of that wait.
+                      int(count) - (counts["data"] if what == "quick" else 0)) for what, port, count in said]
+    assert details == texts
+    [instance] = asker(waffle)(capture.path, "--thread", "main")["instances"]
+    causes = {(row["cause"], (row["culprit"]["object"] or "").rpartition(" <-> ")[2].rstrip(")"))
+              for row in instance["causes"]}
+    assert {("socket", text) for text in texts[1:3]} <= causes, causes
 
 
 def test_files_of_one_inode_are_told_apart_by_their_descriptors(explain):

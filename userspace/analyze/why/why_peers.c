@@ -5,13 +5,13 @@
 #include <string.h>
 
 #include "analyze/why/why_parts_internal.h"
+#include "target/process/descriptors.h"
 #include "util/memory.h"
 #include "util/search.h"
 
-#define BETWEEN " <-> "
 #define NO_PEER (MODEL_NONE - 1)
 
-/* "tcp 10.0.0.1:80 <-> 10.0.0.2:5000" in parts. */
+/* "tcp 10.0.0.1:80 <-> 10.0.0.2:5000" in parts, without what follows. */
 struct ends {
 	const char *protocol, *local, *remote;
 	size_t protocol_len, local_len, remote_len;
@@ -21,7 +21,7 @@ struct ends {
 static bool split(const char *detail, struct ends *ends)
 {
 	const char *space = strchr(detail, ' ');
-	const char *between = space ? strstr(space + 1, BETWEEN) : NULL;
+	const char *between = space ? strstr(space + 1, DESCRIPTOR_BETWEEN) : NULL;
 
 	if (!between)
 		return false;
@@ -29,8 +29,8 @@ static bool split(const char *detail, struct ends *ends)
 	ends->protocol_len = (size_t)(space - detail);
 	ends->local = space + 1;
 	ends->local_len = (size_t)(between - ends->local);
-	ends->remote = between + strlen(BETWEEN);
-	ends->remote_len = strlen(ends->remote);
+	ends->remote = between + strlen(DESCRIPTOR_BETWEEN);
+	ends->remote_len = strcspn(ends->remote, DESCRIPTOR_AFTER);
 	return true;
 }
 

@@ -253,18 +253,18 @@ static int put_futex(char *text, size_t size, const struct wait_facts *facts)
 /* The port of name servers, and what systemd's resolver listens to for programs of this machine. */
 #define DNS_PORT ":53"
 #define DNS_UNIX "/run/systemd/resolve/io.systemd.Resolve"
-#define BETWEEN " <-> "
 
 /* The name server at the other end of a socket, such as "127.0.0.53:53"; NULL: it is none. */
 static const char *dns_server(const struct store_object *object)
 {
-	const char *between = strstr(object->detail, BETWEEN);
-	size_t len = strlen(object->detail), port = strlen(DNS_PORT);
+	const char *between = strstr(object->detail, DESCRIPTOR_BETWEEN);
+	const char *remote = between ? between + strlen(DESCRIPTOR_BETWEEN) : "";
+	size_t len = strcspn(remote, DESCRIPTOR_AFTER), port = strlen(DNS_PORT);
 
 	if (strncmp(object->name, "socket:", strlen("socket:")) != 0)
 		return NULL;
-	if (between && len > port && !strcmp(object->detail + len - port, DNS_PORT))
-		return between + strlen(BETWEEN);
+	if (len > port && !strncmp(remote + len - port, DNS_PORT, port))
+		return remote;
 	return strstr(object->detail, DNS_UNIX);
 }
 

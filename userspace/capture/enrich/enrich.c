@@ -158,17 +158,21 @@ static int64_t wait_object(struct enrich *enrich, struct waffle_rec_wait *wait, 
 	int fd = (int)wait->object;
 	char kind[sizeof(wait->address) + 1] = "";
 	uint32_t pid;
-	int64_t object;
+	int64_t object = 0;
 
 	if (wait->dev == WAFFLE_WAIT_POLLED)
 		return polled_object(enrich, wait, err);
 	wait->object = 0;
 	if (!wait->ino) /* a page fault */
 		return 0;
-	memcpy(kind, &wait->address, sizeof(wait->address));
+	if (wait->address & WAFFLE_WAIT_RESENT)
+		object = object_names_resent(enrich->objects, &key, (uint16_t)wait->address);
+	else
+		memcpy(kind, &wait->address, sizeof(wait->address));
 	wait->address = 0;
 	pid = processes_readable(enrich->processes, wait->rec.tid);
-	object = object_names_file(enrich->objects, (pid_t)pid, fd, &key, kind, err);
+	if (!object)
+		object = object_names_file(enrich->objects, (pid_t)pid, fd, &key, kind, err);
 	wait->object = object > 0 ? (uint32_t)object : 0;
 	return object;
 }

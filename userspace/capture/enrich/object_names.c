@@ -32,7 +32,7 @@ enum object_kind {
 
 struct object_row {
 	struct file_key key;
-	uint32_t pid, fd; /* for objects known by their descriptor only; else 0 */
+	uint32_t pid, fd; /* for objects known by their descriptor only; pid 0, fd: see resent_row */
 	uint32_t number;
 	uint64_t name_hash;
 	uint64_t looked_ts;
@@ -286,6 +286,36 @@ static void address_put(char text[ADDRESS_TEXT], const uint8_t address[16], unsi
 	snprintf(text, ADDRESS_TEXT, version == 4 ? "%s:%u" : "[%s]:%u", ip, port);
 }
 
+/* Waits during which a socket has sent something again differ in their text, so each of them has a
+ * row of its own beside that of the socket. */
+static struct object_row *resent_row(struct object_names *names, const struct file_key *key,
+				     uint16_t resent)
+{
+	return row_get(names, key, 0, resent);
+}
+
+uint32_t object_names_resent(struct object_names *names, const struct file_key *key,
+			     uint16_t resent)
+{
+	const struct object_row *row = resent_row(names, key, resent);
+
+	return row ? row->number : 0;
+}
+
+/* Prints ", SYN sent again 2 times", or nothing. */
+static void resent_put(char *text, size_t size, uint16_t resent)
+{
+	const char *what = resent & WAFFLE_RESENT_SYN ? "SYN" : "data";
+	unsigned count = resent & ~WAFFLE_RESENT_SYN;
+
+	text[0] = '\0';
+	if (count == 1)
+		snprintf(text, size, DESCRIPTOR_AFTER " %s sent again once", what);
+	else if (count)
+		snprintf(text, size, DESCRIPTOR_AFTER " %s sent again %u times%s", what, count,
+			 count >= WAFFLE_RESENT_MAX ? " or more" : "");
+}
+
 int64_t object_names_endpoints(struct object_names *names,
 			       const struct waffle_rec_endpoints *endpoints, struct error *err)
 {
@@ -293,17 +323,19 @@ int64_t object_names_endpoints(struct object_names *names,
 	const char *kind = endpoints->protocol == IPPROTO_TCP   ? "tcp"
 			   : endpoints->protocol == IPPROTO_UDP ? "udp"
 								: NULL;
-	struct object_row *row = kind ? row_get(names, &key, 0, 0) : NULL;
-	char local[ADDRESS_TEXT], remote[ADDRESS_TEXT];
+	struct object_row *row = kind ? resent_row(names, &key, endpoints->resent) : NULL;
+	char local[ADDRESS_TEXT], remote[ADDRESS_TEXT], resent[48];
 	int result;
 
 	if (!row)
 		return 0;
 	address_put(local, endpoints->local, endpoints->version, endpoints->local_port);
 	address_put(remote, endpoints->remote, endpoints->version, endpoints->remote_port);
+	resent_put(resent, sizeof(resent), endpoints->resent);
 	snprintf(names->found.name, sizeof(names->found.name), "socket:[%" PRIu64 "]", key.ino);
-	snprintf(names->found.detail, sizeof(names->found.detail), "%s %s%s%s", kind, local,
-		 endpoints->remote_port ? " <-> " : "", endpoints->remote_port ? remote : "");
+	snprintf(names->found.detail, sizeof(names->found.detail), "%s %s%s%s%s", kind, local,
+		 endpoints->remote_port ? DESCRIPTOR_BETWEEN : "",
+		 endpoints->remote_port ? remote : "", resent);
 	row->kind = OBJECT_FIXED;
 	row->looked_ts = clock_monotonic_ns();
 	result = row_write(names, row, endpoints->tgid, err);

@@ -23,9 +23,12 @@ void object_names_close(struct object_names *names);
 /* `kind`: the first 8 bytes of the kernel's name of an anonymous inode, "[timerfd", or "". */
 int64_t object_names_file(struct object_names *names, pid_t pid, int fd, const struct file_key *key,
 			  const char *kind, struct error *err);
-/* Names a socket by its addresses, which the kernel has recorded. */
+/* Names a socket by its addresses, which the kernel has recorded, and by what it has sent again. */
 int64_t object_names_endpoints(struct object_names *names,
 			       const struct waffle_rec_endpoints *endpoints, struct error *err);
+/* The number of such a name that says what was sent again during a wait; 0: there is none. */
+uint32_t object_names_resent(struct object_names *names, const struct file_key *key,
+			     uint16_t resent);
 /* The same of several descriptors, of which at most WAFFLE_POLLED_MAX are in `fds`; `count` is
  * greater if there are more. */
 int64_t object_names_polled(struct object_names *names, pid_t pid, const int *fds, uint32_t count,

@@ -99,7 +99,7 @@ static bool inet_parse(const char *line, const char *kind, uint64_t ino, char *d
 	if (strspn(strchr(remote, ':'), ":0") == strlen(strchr(remote, ':'))) /* port 0: no peer */
 		snprintf(detail, size, "%s %s", kind, here);
 	else
-		snprintf(detail, size, "%s %s <-> %s", kind, here, there);
+		snprintf(detail, size, "%s %s" DESCRIPTOR_BETWEEN "%s", kind, here, there);
 	return true;
 }
 

@@ -22,13 +22,15 @@ struct descriptor {
 	char name[4096];
 	/*
 	 * A socket's endpoints, "tcp 10.0.0.1:80 <-> 10.0.0.2:5000", "udp 0.0.0.0:53", "unix
-	 * /run/x"; a file system's type, "ext4"; "fifo" for a named pipe; "character device 195:0";
-	 * or "".
+	 * /run/x"; with what TCP has sent again, "tcp … <-> 10.0.0.2:80, SYN sent again 2 times"; a
+	 * file system's type, "ext4"; "fifo" for a named pipe; "character device 195:0"; or "".
 	 */
 	char detail[256];
 };
 
 #define DESCRIPTOR_FIFO "fifo"
+#define DESCRIPTOR_BETWEEN " <-> " /* both ends of a socket */
+#define DESCRIPTOR_AFTER ","       /* the remote end, if more follows */
 
 /* Converts a device number of stat() to the encoding of struct file_key. */
 uint32_t dev_of_kernel(dev_t dev);
