@@ -65,11 +65,35 @@ struct why_verdict why_blocked_timeout(struct why_walk *walk, struct why_blocked
 #define NEITHER_TEXT                                                                               \
 	"neither end sends: a delayed acknowledgement, Nagle's algorithm, or a lost packet"
 
+#define AGAIN_TEXT "neither end sends: data was lost, or not acknowledged in time, and sent again"
+
+/* The wait at the other end of the connection, if that has sent data again meanwhile; NULL: none. */
+static const struct why_step *resent_to(const struct why_walk *walk,
+					const struct store_object *object)
+{
+	const struct model *model = walk->model;
+
+	for (size_t i = 0; i + 1 < walk->depth; i++) {
+		const struct why_step *step = &walk->path[i];
+
+		if (step->wait != MODEL_NONE &&
+		    why_socket_resent(store_reader_object(model->reader,
+							  model->waits.data[step->wait].object),
+				      object))
+			return step;
+	}
+	return NULL;
+}
+
 /* The peer waits for this thread meanwhile, so the packet was held back or lost on its way. */
 static struct why_verdict neither_sends(struct why_walk *walk, struct why_blocked *blocked)
 {
-	walk->path[walk->depth - 1].meaning =
-		strtab_put(walk->why->texts, NEITHER_TEXT, strlen(NEITHER_TEXT));
+	const struct why_step *resent = resent_to(walk, blocked->facts.object);
+	const char *text = resent ? AGAIN_TEXT : NEITHER_TEXT;
+
+	walk->path[walk->depth - 1].meaning = strtab_put(walk->why->texts, text, strlen(text));
+	if (resent)
+		blocked->object = resent->object;
 	return why_blocked_end(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY, MODEL_NONE);
 }
 

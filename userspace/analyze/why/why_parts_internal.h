@@ -366,5 +366,8 @@ void why_peers_free(struct why_walk *walk);
 uint32_t why_socket_peer(struct why_walk *walk, const struct store_object *object);
 /* Whether the other end of a connection may be on another machine. */
 bool why_may_be_remote(const struct store_object *object);
+/* Whether an object is the other end of a connection, and TCP has sent something again there during
+ * a wait. */
+bool why_socket_resent(const struct store_object *object, const struct store_object *end);
 
 #endif

@@ -142,6 +142,17 @@ bool why_may_be_remote(const struct store_object *object)
 			    (size_t)(remote - ends.remote)) != 0;
 }
 
+bool why_socket_resent(const struct store_object *object, const struct store_object *end)
+{
+	struct ends sender, receiver;
+
+	if (!object || !end || !split(object->detail, &sender) || !split(end->detail, &receiver))
+		return false;
+	sender.host = store_pid_host(object->pid);
+	receiver.host = store_pid_host(end->pid);
+	return sender.remote[sender.remote_len] && !compare(&sender, &receiver, true);
+}
+
 static bool socket_before(struct why_walk *walk, uint32_t socket, const struct ends *wanted)
 {
 	struct ends ends = ends_of(walk->model->reader, socket);
