@@ -67,7 +67,7 @@ struct why_verdict why_blocked_timeout(struct why_walk *walk, struct why_blocked
 
 #define AGAIN_TEXT "neither end sends: data was lost, or not acknowledged in time, and sent again"
 
-/* The wait at the other end of the connection, if that has sent data again meanwhile; NULL: none. */
+/* The wait at the other end of the connection, if that has sent data again. NULL: none. */
 static const struct why_step *resent_to(const struct why_walk *walk,
 					const struct store_object *object)
 {

@@ -32,7 +32,8 @@ enum object_kind {
 
 struct object_row {
 	struct file_key key;
-	uint32_t pid, fd; /* for objects known by their descriptor only; pid 0, fd: see resent_row */
+	/* For objects known by their descriptor only, else 0; see also resent_row(). */
+	uint32_t pid, fd;
 	uint32_t number;
 	uint64_t name_hash;
 	uint64_t looked_ts;
