@@ -50,14 +50,14 @@ static struct sequence track_begin(struct perfetto *p, const struct wait_slice *
 	return sequence_begin(&p->encoder, uuid, true);
 }
 
-/* Tells that the shortest waits are missing. */
+/* Tells that waits are missing. */
 static void left_out_tell(struct perfetto *p, size_t count, uint64_t left_out)
 {
 	char text[128];
 
 	if (!left_out)
 		return;
-	snprintf(text, sizeof(text), "the %zu longest of %" PRIu64 " of at least 1 ms", count,
+	snprintf(text, sizeof(text), "%zu of %" PRIu64 " of at least 1 ms", count,
 		 count + left_out);
 	about_attribute(&p->encoder, "waffle.waits", text);
 }

@@ -41,8 +41,8 @@ void slice_causes_close(struct slice_causes *causes);
 
 /* Number of a span's text. 0: its thread just ran, or it is short or not whole. */
 uint32_t slice_causes_number(const struct slice_causes *causes, uint32_t span);
-/* The waits, by thread and then by time. *left_out: the number of shorter ones that were left out
- * although they are long enough. */
+/* The waits, by thread and then by time. *left_out: the number of those that are missing, since
+ * they are too much work to explain. */
 const struct wait_slice *slice_causes_waits(const struct slice_causes *causes, size_t *count,
 					    uint64_t *left_out);
 const char *slice_causes_text(const struct slice_causes *causes, uint32_t number, size_t *len);
