@@ -21,7 +21,7 @@
 
 /* What is to be explained: spans, or waits. */
 struct longest {
-	VEC(struct item {
+	VEC(struct long_item {
 		struct why_long of;
 		uint64_t cost;
 	})
@@ -29,7 +29,7 @@ struct longest {
 	uint64_t seen;
 };
 
-struct search {
+struct long_search {
 	const struct model *model;
 	struct longest spans, waits;
 	uint64_t *blocked; /* by thread: since when; 0: it is not */
@@ -42,7 +42,7 @@ static int compare(uint64_t a, uint64_t b)
 
 static int by_time(const void *left, const void *right)
 {
-	const struct item *a = left, *b = right;
+	const struct long_item *a = left, *b = right;
 
 	return compare(a->of.from_ts, b->of.from_ts)
 		       ?: compare(b->of.to_ts, a->of.to_ts)
@@ -52,7 +52,7 @@ static int by_time(const void *left, const void *right)
 
 static int longer(const void *left, const void *right)
 {
-	const struct item *a = left, *b = right;
+	const struct long_item *a = left, *b = right;
 
 	return compare(b->of.to_ts - b->of.from_ts, a->of.to_ts - a->of.from_ts)
 		       ?: by_time(left, right);
@@ -61,7 +61,7 @@ static int longer(const void *left, const void *right)
 /* Short waits have causes. Those that cost most are mostly of threads that have nothing to do. */
 static int cheaper(const void *left, const void *right)
 {
-	const struct item *a = left, *b = right;
+	const struct long_item *a = left, *b = right;
 
 	return compare(a->cost, b->cost) ?: by_time(left, right);
 }
@@ -77,7 +77,7 @@ static void longest_add(struct longest *longest, const struct why_long *of)
 	if (of->to_ts < of->from_ts || of->to_ts - of->from_ts < WHY_LONG_NS)
 		return;
 	longest->seen++;
-	vec_add(&longest->list, (struct item){.of = *of});
+	vec_add(&longest->list, (struct long_item){.of = *of});
 	if (longest->list.len < 2 * ITEMS_MAX)
 		return;
 	sort(longest, longer);
@@ -91,14 +91,14 @@ static void longest_limit(struct longest *longest, const struct model *model,
 	size_t kept = 0;
 
 	for (size_t i = 0; i < longest->list.len; i++) {
-		struct item *item = &longest->list.data[i];
+		struct long_item *item = &longest->list.data[i];
 
 		item->cost = why_switch_after(model, item->of.to_ts) -
 			     why_switch_after(model, item->of.from_ts) + 1;
 	}
 	sort(longest, order);
 	for (size_t i = 0; i < longest->list.len && kept < ITEMS_MAX; i++) {
-		struct item item = longest->list.data[i];
+		struct long_item item = longest->list.data[i];
 
 		if (item.cost > work)
 			continue;
@@ -110,7 +110,7 @@ static void longest_limit(struct longest *longest, const struct model *model,
 
 /* ---- search ---- */
 
-static void wait_end(struct search *search, uint32_t thread, uint64_t ts)
+static void wait_end(struct long_search *search, uint32_t thread, uint64_t ts)
 {
 	struct why_long wait = {.from_ts = search->blocked[thread],
 				.to_ts = ts,
@@ -122,7 +122,7 @@ static void wait_end(struct search *search, uint32_t thread, uint64_t ts)
 	search->blocked[thread] = 0;
 }
 
-static void switch_see(struct search *search, const struct model_switch *sw)
+static void switch_see(struct long_search *search, const struct model_switch *sw)
 {
 	const uint16_t dead = WAFFLE_TASK_DEAD | WAFFLE_TASK_ZOMBIE;
 	bool woken = sw->flags & WAFFLE_SWITCH_WOKEN;
@@ -138,7 +138,7 @@ static void switch_see(struct search *search, const struct model_switch *sw)
 
 /* The walk through all intervals is exact, but takes ten times as long. So this finds candidates
  * by the switches alone, and interval_of() checks them. */
-static void waits_find(struct search *search)
+static void waits_find(struct long_search *search)
 {
 	const struct model *model = search->model;
 
@@ -169,7 +169,7 @@ static void spans_find(struct longest *spans, const struct model *model)
 }
 
 /* Finds the spans and waits to explain, by time, all in search->spans. */
-static void search_all(struct search *search)
+static void search_all(struct long_search *search)
 {
 	const struct model *model = search->model;
 	uint64_t switches = model->switches.len;
@@ -242,7 +242,7 @@ static void items_explain(struct why_walk *walk, struct longest *longest, why_lo
 int why_longest(struct why **why, const struct model *model, struct stack_names *names,
 		why_longest_fn each, void *arg, uint64_t *left_out, struct error *err)
 {
-	struct search search = {.model = model};
+	struct long_search search = {.model = model};
 	struct why_walk walk;
 	int result = why_start(why, &walk, model, names, err);
 
