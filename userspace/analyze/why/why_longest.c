@@ -191,18 +191,21 @@ static bool wait_read(struct why_walk *walk, struct why_long *wait)
 {
 	const struct why_thread *thread = &walk->intervals.threads[wait->thread];
 	size_t at = why_intervals_after(&walk->intervals, wait->thread, wait->from_ts);
-	const struct why_interval *interval = &thread->intervals.data[at], *next = interval + 1;
+	const struct why_interval *interval;
 
-	if (at >= thread->intervals.len || interval->state != WAFFLE_THREAD_BLOCKED ||
-	    interval->from_ts != wait->from_ts || interval->to_ts - wait->from_ts < WHY_LONG_NS)
+	if (at >= thread->intervals.len)
+		return false;
+	interval = &thread->intervals.data[at];
+	if (interval->state != WAFFLE_THREAD_BLOCKED || interval->from_ts != wait->from_ts ||
+	    interval->to_ts - wait->from_ts < WHY_LONG_NS)
 		return false;
 	wait->to_ts = interval->to_ts;
 	wait->syscall = interval->syscall;
 	wait->by = MODEL_NONE;
-	if (at + 1 < thread->intervals.len && next->state == WAFFLE_THREAD_RUNNABLE &&
-	    next->woken) {
-		wait->by = next->by;
-		wait->interrupt = next->interrupt;
+	if (at + 1 < thread->intervals.len && interval[1].state == WAFFLE_THREAD_RUNNABLE &&
+	    interval[1].woken) {
+		wait->by = interval[1].by;
+		wait->interrupt = interval[1].interrupt;
 	}
 	return true;
 }
