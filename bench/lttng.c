@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The event of inside.c by LTTng-UST, in the same bursts. Prints the median costs of an event and
- *of a read of the counter in ns, as inside.c does.
+ * of a read of the counter in ns, as inside.c does.
  *
  *	lttng CPU ROUNDS
  */

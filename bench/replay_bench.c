@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What the parts of `replay FILE` cost, for the benchmarks: prints the seconds of CPU time for
- *reading the file, for its time line, and for the replay itself, which makes the graph, checks it
- *and schedules it. All of it is one thread.
+ * reading the file, for its time line, and for the replay itself, which makes the graph, checks it
+ * and schedules it. All of it is one thread.
  *
  *	replay_bench FILE
  */

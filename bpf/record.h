@@ -477,8 +477,10 @@ struct waffle_rec_memory {
 	__u64 cgroup; /* inode of its directory */
 	__u64 limit_bytes, used_bytes;
 	__u64 user_bytes; /* resident memory of user_pid */
-	__u32 user_pid;   /* the process of the cgroup with the most; 0: unknown. By userspace */
-	__u32 flags;      /* WAFFLE_MEMORY_* */
+	/* The process of the cgroup with the most resident memory; 0: unknown. Userspace looks for
+	 * it. */
+	__u32 user_pid;
+	__u32 flags; /* WAFFLE_MEMORY_* */
 	char user_comm[WAFFLE_COMM_BYTES];
 };
 /* The limit is memory.high, which slows the cgroup down. Otherwise it is memory.max. */
@@ -491,7 +493,7 @@ struct waffle_rec_memory {
 struct waffle_rec_io_limit {
 	struct waffle_rec rec;
 	__u64 cgroup; /* inode of its directory */
-	__u64 limit;  /* a second */
+	__u64 limit;  /* bytes or requests a second */
 	__u32 dev;    /* the disk */
 	__u32 kind;   /* WAFFLE_IO_LIMIT_* */
 };

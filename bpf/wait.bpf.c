@@ -225,7 +225,7 @@ struct socket_address {
 	__u8 address6[16];
 };
 
-/* Where the address is to which the current system call sends; 0: nowhere that is known. */
+/* Where in its memory a thread has the destination of its current system call; 0: unknown. */
 static __always_inline __u64 address_find(struct task_struct *task)
 {
 	__u64 args[WAFFLE_SYSCALL_ARGS], address = 0, fifth = task_syscall_fifth(task);
@@ -239,7 +239,8 @@ static __always_inline __u64 address_find(struct task_struct *task)
 	return address;
 }
 
-/* A datagram was sent by a socket that is not connected, as some programs ask name servers. */
+/* A socket has sent. Only datagrams of sockets that are not connected matter, as some programs send
+ * them to name servers: no other record says to whom. */
 SEC("tp_btf/sock_send_length")
 int BPF_PROG(on_datagram, struct sock *sock, int sent)
 {

@@ -553,6 +553,8 @@ static __always_inline void wait_end(struct thread_wait *wait, struct task_struc
 		wait->long_ago = LONG_RECENT;
 		wait_emit(wait, task, now);
 		if (wait->uninterruptible && config.wait_sources & WAFFLE_WAIT_QUOTA) {
+			/* By way of memory: the verifier knows the task as a pointer, which is no
+			 * argument of a global function. */
 			wait->task = (__u64)task;
 			barrier();
 			memory_emit(wait->task, now, wait->stalls ? WAFFLE_MEMORY_STALL : 0);

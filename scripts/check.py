@@ -284,16 +284,19 @@ class AsideSteps:
             return json.load(file)
 
 
-def step_integration(set_up, aside):
+def step_integration(set_up, beside, add):
+    """The tests, and the steps `beside` at the same time, whose results `add` takes. These begin after the
+    set-up, since all tests wait for it."""
     status, output = set_up.finish()
     yield "set-up", f"exit status {status}\n{output[-4000:]}" if status else ""
+    aside = AsideSteps(beside)
     results = []
     with ThreadPoolExecutor(BESIDE_JOBS) as pool:
         redis = pool.submit(redis_results)
         for some in pool.map(pytest_file, BESIDE):
             results += some
         results += redis.result()
-    aside()
+    add(*aside.finish())
     results += pytest_results("pytest", *[f"--ignore={path}" for path in BESIDE], "tests")
     yield from again(results)
 
@@ -332,9 +335,8 @@ def run_steps(labels):
         if label != "build" and "tests" in labels:
             set_up = set_up or Aside("set-up", "scripts/setup.sh", "check")
         if label == "tests":
-            aside = AsideSteps(beside)
             results = Results()  # the tests' own, since the others' are printed among them
-            results.step(label, step_integration(set_up, lambda: all_results.add(*aside.finish())))  # noqa: B023
+            results.step(label, step_integration(set_up, beside, all_results.add))
             all_results.add(results.passed, results.failed)
         elif label not in beside:
             all_results.step(label, STEPS[label]())

@@ -241,7 +241,6 @@ gpu --graph json {c}
 gpu --from 500ns --to 2us {c}
 gpu --from 500ns --to 2us --json {c}
 gpu --from 2ms --to 1ms {c}
-view {c}
 """,
     "outside": """
 why --slowest 0 {c}

@@ -241,7 +241,7 @@ def check_payloads(rows):
         ("event", "nvtx"), ("span", "last")]
     values = {row["name"]: row["args"] for row in rows}
     assert values["ncclReduce"] == values["last"] == REDUCE
-    assert values["mixed"] == {"domain": "NCCL", "small": -5, "part": 0.25, "text": "hello", "address": "0x1234",
+    assert values["mixed"] == {"domain": "NCCL", "small": -5, "part": 0.25, "text": "0x10", "address": "0x1234",
                                "handle": "kept", "real": 2.5}
     assert values["short"] == values["unknown"] == {"domain": "NCCL"}
     # All were popped, also those that the extension's function popped.

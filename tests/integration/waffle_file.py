@@ -31,12 +31,13 @@ WORDS = {
     21: ["id", ("tgid", "track")],
     22: [STACKS, ("syscall", "flags"), "period_ns"],
     23: ["from_ts", STACKS, "lock", ("owner_tid", "flags")],
-    24: ["cgroup", "limit_bytes", "used_bytes", "user_bytes", ("user_pid", "flags"), "user_comm.0", "user_comm.1"],
-    25: ["cgroup", "limit", ("dev", "kind")],
+    24: [("tgid", "reserved"), "start_ts", *[f"name.{i}" for i in range(8)]],
+    25: ["cgroup", "limit_bytes", "used_bytes", "user_bytes", ("user_pid", "flags"), "user_comm.0", "user_comm.1"],
+    26: ["cgroup", "limit", ("dev", "kind")],
 }
-TEXTS = {20: ("name", "group"), 24: ("user_comm",)}
+TEXTS = {20: {"name": 8, "group": 8}, 24: {"name": 8}, 25: {"user_comm": 2}}  # their lengths in words
 SIGNED = {"error", "signo", "code", "syscall"}
-KINDS = range(1, 26)
+KINDS = range(1, 27)
 # Files of version 1 have no table of lengths.
 VERSION_1 = {kind: len(WORDS.get(kind, ())) for kind in range(1, 20)} | {13: 4}
 
@@ -318,9 +319,9 @@ class Data:
             else:
                 row[names] = last[at]
         self.cursor.varints(max(0, count - len(names_of)))
-        for text in TEXTS.get(kind, ()):
-            words = [row.pop(f"{text}.{i}") for i in range(8)]
-            row[text] = struct.pack("<8Q", *words).rstrip(b"\0").decode()
+        for text, length in TEXTS.get(kind, {}).items():
+            words = [row.pop(f"{text}.{i}") for i in range(length)]
+            row[text] = struct.pack(f"<{length}Q", *words).rstrip(b"\0").decode()
         return row
 
 

@@ -55,6 +55,53 @@ static void test_a_cgroup_without_room_for_its_path_is_not_found(void **state)
 	assert_false(cgroup_path(path, sizeof(path), FAKE_PID, 1));
 }
 
+/* How many limits are found if the process's cgroup has this path, and `mount` holds the mount. */
+static size_t io_limits_at(const char *mount, const char *folder)
+{
+	struct cgroup_io_limit limits[4];
+	char tables[256];
+	size_t count;
+
+	snprintf(tables, sizeof(tables), "30 25 0:26 / %s rw - cgroup2 cgroup2 rw\n0::%s\n", mount,
+		 folder);
+	files_are(tables, strlen(tables));
+	count = cgroup_io_limits(FAKE_PID, limits, 4);
+	files_are(NULL, 0);
+	return count;
+}
+
+static void file_make(const char *folder, const char *name)
+{
+	char path[128];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	assert_int_equal(mkdir(path, 0755), 0);
+	strcat(path, "/io.max");
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fputs("8:16 rbps=1000 wbps=max riops=max wiops=max\n", file);
+	fclose(file);
+}
+
+/* A cgroup outside of our namespace has a path that leads out of the mount, to files of anybody. */
+static void test_a_cgroup_above_the_mount_is_not_looked_for(void **state)
+{
+	char folder[] = "/tmp/waffle-test-cgroup-XXXXXX", mount[64], command[64];
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(mount, sizeof(mount), "%s/mount", folder);
+	file_make(folder, "mount");
+	file_make(folder, "mount/..a");
+	file_make(folder, "other");
+	assert_int_equal(io_limits_at(mount, "/..a"), 2);
+	assert_int_equal(io_limits_at(mount, "/.."), 0);
+	assert_int_equal(io_limits_at(mount, "/../other"), 0);
+	snprintf(command, sizeof(command), "rm -r %s", folder);
+	assert_int_equal(system(command), 0);
+}
+
 static void test_a_mapping_without_all_its_permissions_is_left_out(void **state)
 {
 	static const char maps[] = "1000-2000 r-xp 0 8:1 7 /bin/app\n"
@@ -191,6 +238,8 @@ int main(void)
 		cmocka_unit_test_teardown(test_a_mapping_without_all_its_permissions_is_left_out,
 					  files_end),
 		cmocka_unit_test_teardown(test_a_cgroup_without_room_for_its_path_is_not_found,
+					  files_end),
+		cmocka_unit_test_teardown(test_a_cgroup_above_the_mount_is_not_looked_for,
 					  files_end),
 		cmocka_unit_test_teardown(
 			test_a_socket_whose_line_is_not_as_it_should_be_has_no_ends, files_end),

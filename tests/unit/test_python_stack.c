@@ -17,8 +17,8 @@
 
 /*
  * The table of lines of one function, and what the same interpreter says of each of its
- *instructions (co_lines(), before 3.10 dis.findlinestarts()); 0: none. The function, from line 2
- *on:
+ * instructions (co_lines(), before 3.10 dis.findlinestarts()); 0: none. The function, from line 2
+ * on:
  *
  *	def sample(a, b):
  *	    total = 0

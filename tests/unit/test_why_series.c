@@ -398,6 +398,29 @@ static void test_a_list_of_the_same_descriptors_is_the_same_wait(void **state)
 	}
 }
 
+/* Of a long list only the first descriptors are recorded. The others may be different ones. */
+static void test_a_list_of_which_only_a_part_is_known_may_be_another_one(void **state)
+{
+	static const char many[] = "many descriptors: pipe:[7], pipe:[8], pipe:[9], pipe:[10]";
+
+	(void)state;
+	for (int same = 0; same < 2; same++) {
+		struct capture capture;
+		struct why *why;
+
+		begin(&capture);
+		object(&capture, many, "");
+		wait_of(&capture, 1, 10, 5, NR_POLL, 0x7f00, 5, 4, 12, 0);
+		wait_details(&capture, MS + 10, 5 * MS, 11, 1, 0, 0);
+		wait_of(&capture, 5, 10, 10, NR_POLL, same ? 0x7f00 : 0x7f80, 5, 4, 13, 0);
+		wait_details(&capture, 5 * MS + 10, 10 * MS, 11, 1, 0, 0);
+		why = end(&capture, 10);
+		check_part(why, 0, "user-work", same ? 9 * MS - 20 : 5 * MS - 10, 13, "likely",
+			   many);
+		done(&capture, why);
+	}
+}
+
 /* Nobody could end the wait before the thread that did was there. Its starter let that wait. */
 static void test_before_a_thread_was_started_its_starter_explains_the_wait(void **state)
 {
@@ -418,7 +441,7 @@ static void test_before_a_thread_was_started_its_starter_explains_the_wait(void 
 	why = end(&capture, 9);
 	check_part(why, 0, "user-work", 4 * MS + 10, 13, "likely", "futex 0x7f00");
 	check_part(why, 1, "user-work", 4 * MS - 30, 14, "likely", "futex 0x7f00");
-	assert_true(why->steps.data[part_of(why, 0)->step + 1].unborn);
+	assert_true(why->steps.data[part_of(why, 0)->step + 1].not_started);
 	done(&capture, why);
 }
 
@@ -1020,6 +1043,7 @@ int main(void)
 		cmocka_unit_test(test_timeouts_of_an_event_loop_in_no_span_end_no_wait),
 		cmocka_unit_test(test_who_ran_after_the_last_timeout_has_done_what_was_waited_for),
 		cmocka_unit_test(test_a_list_of_the_same_descriptors_is_the_same_wait),
+		cmocka_unit_test(test_a_list_of_which_only_a_part_is_known_may_be_another_one),
 		cmocka_unit_test(test_before_a_thread_was_started_its_starter_explains_the_wait),
 		cmocka_unit_test(test_who_is_asked_in_between_has_not_ended_what_was_before),
 		cmocka_unit_test(test_who_is_in_another_span_waits_for_something_else),

@@ -2,10 +2,13 @@
 /*
  * moved WAY SEED: the victim begins a span and puts it into a queue; another thread ends it. The
  * victim is idle meanwhile, or at the next request.
+ *
  *	queue	the worker has other jobs in front of it, and is busy with them all the time
  *	stages	the first stage computes, then wakes the second one, which ends the span
  *	inject	the same, and the first stage is still busy with another job; the jobs carry
- *contexts busy	the same without contexts spin	the worker polls the queue and never sleeps
+ *		contexts
+ *	busy	the same without contexts
+ *	spin	the worker polls the queue and never sleeps
  */
 #include "zoo.h"
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * socket_ends WAY SEED: answers over TCP that are not written by write(2). A connection per
- *request: closes	the peer computes and closes the connection
+ * request:
+ *
+ *	closes	the peer computes and closes the connection
  *	exits	the peer, one for each request, computes and exits
  *	splices	the peer computes and answers by splice(2)
  *	nagle	the victim sends its request in two pieces, and the kernel holds the second one back

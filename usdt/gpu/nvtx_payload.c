@@ -10,22 +10,16 @@
 #define NAMES_MAX 1024u
 #define NAME_SLOTS (2u * NAMES_MAX)
 
-enum form {
-	FORM_NONE,
-	FORM_SIGNED,
-	FORM_UNSIGNED,
-	FORM_FLOAT,
-	FORM_ADDRESS,
-	FORM_TEXT,
-	FORM_HANDLE
-};
+enum form { FORM_NONE, FORM_SIGNED, FORM_UNSIGNED, FORM_FLOAT, FORM_ADDRESS, FORM_HANDLE };
 
 struct form_bytes {
 	uint8_t form; /* enum form */
 	uint8_t bytes;
 };
 
-/* Of each type; the others have FORM_NONE. */
+/* By the number of a type. 1 to 10 are C's types from char to unsigned long long, 11 to 18 those of
+ * 8 to 64 bits, 19 and 20 float and double, 43 and 44 the same by their size. Types that are not
+ * listed can't be read. */
 static const struct form_bytes forms[NVTX_MEMBERS] = {
 	[1] = {FORM_SIGNED, 1},
 	[2] = {FORM_UNSIGNED, 1},
@@ -51,8 +45,9 @@ static const struct form_bytes forms[NVTX_MEMBERS] = {
 	[NVTX_MEMBER_ADDRESS] = {FORM_ADDRESS, 8},
 	[43] = {FORM_FLOAT, 4},
 	[44] = {FORM_FLOAT, 8},
-	[NVTX_MEMBER_CSTRING] = {FORM_TEXT, 8},
-	[NVTX_MEMBER_CSTRING_UTF8] = {FORM_TEXT, 8},
+	/* Not followed: the pointer may be one that nothing else reads. */
+	[NVTX_MEMBER_CSTRING] = {FORM_ADDRESS, 8},
+	[NVTX_MEMBER_CSTRING_UTF8] = {FORM_ADDRESS, 8},
 	[NVTX_MEMBER_REGISTERED] = {FORM_HANDLE, 8},
 };
 
@@ -136,7 +131,8 @@ static struct form_bytes form_of(unsigned domain, const struct nvtx_schema_entry
 	return of && of->enum_bytes ? (struct form_bytes){FORM_SIGNED, of->enum_bytes} : none;
 }
 
-/* Where members without an offset are is not known behind one that we can't read. */
+/* Takes the members that can be read. Behind one that can't, the places of members without an
+ * offset are unknown, and these are left out, too. */
 static void members_take(struct nvtx_schema *schema, const struct nvtx_schema_entry *entries,
 			 uint64_t count)
 {
@@ -220,7 +216,7 @@ static char key_type(enum form form)
 	static const char types[] = {
 		[FORM_SIGNED] = WAFFLE_KEY_I64, [FORM_UNSIGNED] = WAFFLE_KEY_U64,
 		[FORM_FLOAT] = WAFFLE_KEY_F64,  [FORM_ADDRESS] = WAFFLE_KEY_PTR,
-		[FORM_TEXT] = WAFFLE_KEY_STR,   [FORM_HANDLE] = WAFFLE_KEY_STR,
+		[FORM_HANDLE] = WAFFLE_KEY_STR,
 	};
 
 	return types[form];
@@ -281,12 +277,12 @@ static int64_t signed_of(uint64_t word, unsigned bytes)
 
 static double float_of(uint64_t word, unsigned bytes)
 {
-	double whole;
-	float half;
+	double wide;
+	float narrow;
 
-	memcpy(&whole, &word, sizeof(whole));
-	memcpy(&half, &word, sizeof(half));
-	return bytes == sizeof(half) ? (double)half : whole;
+	memcpy(&wide, &word, sizeof(wide));
+	memcpy(&narrow, &word, sizeof(narrow));
+	return bytes == sizeof(narrow) ? (double)narrow : wide;
 }
 
 static waffle_value_t value_of(struct form_bytes as, uint64_t word)
@@ -300,8 +296,6 @@ static waffle_value_t value_of(struct form_bytes as, uint64_t word)
 		return waffle_f64(float_of(word, as.bytes));
 	case FORM_ADDRESS:
 		return waffle_ptr((const void *)(uintptr_t)word);
-	case FORM_TEXT:
-		return waffle_str((const char *)(uintptr_t)word);
 	case FORM_HANDLE:
 		text = nvtx_text_of_handle((const void *)(uintptr_t)word);
 		return waffle_str(text ? nvtx_text_string(text) : NULL);

@@ -132,6 +132,7 @@
 	movq %rax, RECORD_TICKS(%r10)
 	.endm
 
+/* The CPU on which the thread runs, which the kernel keeps in its struct rseq. */
 	.macro cpu_write rseq
 	movl %fs:RSEQ_CPU_ID(\rseq), %edx
 	movl %edx, RECORD_CPU(%r10)

@@ -15,9 +15,9 @@
 
 #define REQUESTS_MAX 65536 /* that are not delivered yet */
 #define ROUND_NS 100000000ull
-#define SITES_MAX 200      /* clients choose the methods; past this number they share one name */
-#define FOLLOWING_MAX 1024 /* of a request that came with others */
-#define PROCESSES_MAX 1024 /* whose ports are remembered */
+#define SITES_MAX 200 /* clients choose the methods; past this number they share one name */
+#define FOLLOWING_MAX (1u << 18) /* not delivered yet, of those that came with others: 60 MiB */
+#define PROCESSES_MAX 1024       /* whose ports are remembered */
 
 /* A request, from its first bytes on. */
 struct server_request {
@@ -55,6 +55,7 @@ struct requests {
 	VEC(struct server_request) list;
 	struct map at; /* cookie → index in `list` */
 	VEC(struct process_ports) ports;
+	size_t following; /* of all requests in `list` */
 	uint64_t seed, round_ts;
 	uint64_t hit[(sizeof(struct waffle_rec_hit) + WAFFLE_FRAME_MAX) / 8 + 1];
 };
@@ -228,6 +229,7 @@ static int request_end(struct requests *requests, uint32_t at)
 	struct server_request *last = &requests->list.data[--requests->list.len];
 
 	map_remove(&requests->at, request->cookie);
+	requests->following -= request->following.len;
 	vec_free(&request->following);
 	if (request != last) {
 		*request = *last;
@@ -267,19 +269,25 @@ static bool is_server(struct requests *requests, const struct waffle_rec_socket 
 	return ports && listening_has(ports, rec->local_port);
 }
 
-/* Adds the requests behind the first one, as far as the bytes were read. */
-static void following_add(struct server_request *request, const char *bytes, size_t len)
+/* Adds the requests behind the first one, as far as the bytes were read. -EINVAL: there is no room
+ * for all of them. */
+static int following_add(struct requests *requests, struct server_request *request,
+			 const char *bytes, size_t len)
 {
 	struct request_head head;
 	size_t next;
 
-	while ((next = request_head_next(bytes, len)) && request->following.len < FOLLOWING_MAX) {
+	while ((next = request_head_next(bytes, len))) {
 		bytes += next;
 		len -= next;
 		if (!request_head_read(&head, bytes, len) ||
-		    head.protocol != request->head.protocol || !vec_push(&request->following, head))
-			return;
+		    head.protocol != request->head.protocol)
+			break;
+		if (requests->following >= FOLLOWING_MAX || !vec_push(&request->following, head))
+			return -EINVAL;
+		requests->following++;
 	}
+	return 0;
 }
 
 static int received(struct requests *requests, const struct waffle_rec_socket *rec)
@@ -290,7 +298,7 @@ static int received(struct requests *requests, const struct waffle_rec_socket *r
 					 .tgid = rec->tgid,
 					 .begin_tid = rec->rec.tid,
 					 .begin_cpu = rec->rec.cpu};
-	int result = 0;
+	int result = 0, rejected;
 
 	/* More of a request that is not answered yet. */
 	if (at != MAP_NONE && !requests->list.data[at].answered)
@@ -305,9 +313,9 @@ static int received(struct requests *requests, const struct waffle_rec_socket *r
 	if (requests->list.len >= REQUESTS_MAX || !vec_reserve(&requests->list, 1) ||
 	    !map_set(&requests->at, rec->cookie, (uint32_t)requests->list.len))
 		return result ?: -EINVAL;
-	following_add(&request, (const char *)(rec + 1), rec->frame_bytes);
+	rejected = following_add(requests, &request, (const char *)(rec + 1), rec->frame_bytes);
 	requests->list.data[requests->list.len++] = request;
-	return result;
+	return result ?: rejected;
 }
 
 static int sent_or_closed(struct requests *requests, const struct waffle_rec_socket *rec)

@@ -125,8 +125,8 @@ bool session_wants_sched(const struct session_options *options);
 /* Whether files must be searched for probes. */
 bool session_wants_probes(const struct session_options *options);
 /* Whether stacks of spans and events are recorded. */
-/* Whether stacks of spans and events are recorded; or any stacks by tables. */
 bool session_wants_node_stacks(const struct session_options *options);
+/* The same, or whether user stacks of waits are unwound by tables. */
 bool session_wants_stacks(const struct session_options *options);
 /* What is armed now. */
 struct armed_counts session_armed(const struct session *session);
@@ -270,6 +270,7 @@ int warn_of_unfound(struct session *session, bool strict);
 void warn_of_redaction(struct session *session);
 /* At the end: reports what could not be followed, recorded or read. */
 void warn_of_faults(struct session *session);
+/* At the begin: reports CPUs whose perf events the kernel refused. */
 void warn_of_events(struct session *session);
 void warn_of_early_stacks(struct session *session);
 

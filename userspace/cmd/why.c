@@ -18,8 +18,8 @@
 #include "render/text/origin_text.h"
 #include "render/text/report_text.h"
 #include "render/text/why_text.h"
-#include "util/memory_limit.h"
 #include "util/memory.h"
+#include "util/memory_limit.h"
 #include "util/terminal.h"
 
 /* Limit of the causes shown for each instance in text. */

@@ -245,7 +245,7 @@ struct model_memory {
 
 /* How much of a disk the cgroup of the thread's process may use: struct waffle_rec_io_limit. */
 struct model_io_limit {
-	uint64_t cgroup, limit;
+	uint64_t cgroup, limit; /* limit: bytes or requests a second */
 	uint32_t pid, dev, kind;
 };
 

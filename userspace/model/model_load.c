@@ -28,6 +28,52 @@ static void add_loss(struct builder *builder, const struct waffle_rec_loss *loss
 						    .cpu = loss->rec.cpu});
 }
 
+/* What threads waited for, and what they ran. */
+static void add_wait_record(struct builder *builder, const struct waffle_rec *rec)
+{
+	switch (rec->kind) {
+	case WAFFLE_REC_WAIT:
+		waits_add(builder, (const struct waffle_rec_wait *)rec);
+		break;
+	case WAFFLE_REC_OPEN_WAIT:
+		waits_add_open(builder, (const struct waffle_rec_open_wait *)rec);
+		break;
+	case WAFFLE_REC_WAKE:
+		waits_add_wake(builder, (const struct waffle_rec_wake *)rec);
+		break;
+	case WAFFLE_REC_FAULT:
+		waits_add_fault(builder, (const struct waffle_rec_fault *)rec);
+		break;
+	case WAFFLE_REC_IO:
+		waits_add_io(builder, (const struct waffle_rec_io *)rec);
+		break;
+	case WAFFLE_REC_SIGNAL:
+		waits_add_signal(builder, (const struct waffle_rec_signal *)rec);
+		break;
+	case WAFFLE_REC_QUOTA:
+		waits_add_quota(builder, (const struct waffle_rec_quota *)rec);
+		break;
+	case WAFFLE_REC_MEMORY:
+		waits_add_memory(builder, (const struct waffle_rec_memory *)rec);
+		break;
+	case WAFFLE_REC_IO_LIMIT:
+		waits_add_io_limit(builder, (const struct waffle_rec_io_limit *)rec);
+		break;
+	case WAFFLE_REC_STOLEN:
+		waits_add_stolen(builder, (const struct waffle_rec_stolen *)rec);
+		break;
+	case WAFFLE_REC_SAMPLE:
+		waits_add_sample(builder, (const struct waffle_rec_sample *)rec);
+		break;
+	case WAFFLE_REC_FREQUENCY:
+		waits_add_frequency(builder, (const struct waffle_rec_frequency *)rec);
+		break;
+	default:
+		builder->model->bad_records++;
+		break;
+	}
+}
+
 static void add_record(struct builder *builder, const struct waffle_rec *rec)
 {
 	switch (rec->kind) {
@@ -74,44 +120,8 @@ static void add_record(struct builder *builder, const struct waffle_rec *rec)
 	case WAFFLE_REC_LOSS:
 		add_loss(builder, (const struct waffle_rec_loss *)rec);
 		break;
-	case WAFFLE_REC_WAIT:
-		waits_add(builder, (const struct waffle_rec_wait *)rec);
-		break;
-	case WAFFLE_REC_OPEN_WAIT:
-		waits_add_open(builder, (const struct waffle_rec_open_wait *)rec);
-		break;
-	case WAFFLE_REC_WAKE:
-		waits_add_wake(builder, (const struct waffle_rec_wake *)rec);
-		break;
-	case WAFFLE_REC_FAULT:
-		waits_add_fault(builder, (const struct waffle_rec_fault *)rec);
-		break;
-	case WAFFLE_REC_IO:
-		waits_add_io(builder, (const struct waffle_rec_io *)rec);
-		break;
-	case WAFFLE_REC_SIGNAL:
-		waits_add_signal(builder, (const struct waffle_rec_signal *)rec);
-		break;
-	case WAFFLE_REC_QUOTA:
-		waits_add_quota(builder, (const struct waffle_rec_quota *)rec);
-		break;
-	case WAFFLE_REC_MEMORY:
-		waits_add_memory(builder, (const struct waffle_rec_memory *)rec);
-		break;
-	case WAFFLE_REC_IO_LIMIT:
-		waits_add_io_limit(builder, (const struct waffle_rec_io_limit *)rec);
-		break;
-	case WAFFLE_REC_STOLEN:
-		waits_add_stolen(builder, (const struct waffle_rec_stolen *)rec);
-		break;
-	case WAFFLE_REC_SAMPLE:
-		waits_add_sample(builder, (const struct waffle_rec_sample *)rec);
-		break;
-	case WAFFLE_REC_FREQUENCY:
-		waits_add_frequency(builder, (const struct waffle_rec_frequency *)rec);
-		break;
 	default:
-		builder->model->bad_records++;
+		add_wait_record(builder, rec);
 		break;
 	}
 }

@@ -63,6 +63,11 @@ static inline void keymap_put(struct keymap *map, const void *key, size_t len, u
 struct strtab *strtab_make(void);
 /* strtab_add() that does not fail. */
 uint32_t strtab_put(struct strtab *tab, const char *text, size_t len);
+/* The same with a string of another table. */
+static inline uint32_t strtab_take(struct strtab *tab, const struct strtab *from, uint32_t index)
+{
+	return strtab_put(tab, strtab_get(from, index), strtab_length(from, index));
+}
 
 /* malloc(), calloc(), realloc() and others that do not fail. A size of 0 is allowed. */
 void *memory_get(size_t size);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Threads that share work with the one that calls. */
 #ifndef WAFFLE_UTIL_THREADS_H
 #define WAFFLE_UTIL_THREADS_H
 

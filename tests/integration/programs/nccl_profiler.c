@@ -2,7 +2,7 @@
 /*
  * Plays NCCL for its profiler plugin: nccl_profiler LIBRARY VERSION MODE. The structs are those of
  * NCCL's headers for each version. It prints what it does as lines of JSON, with the times before
- *and after each call. Modes:
+ * and after each call. Modes:
  *
  *	one   tasks one after the other, with every kind of event
  *	many  threads that begin and end events of each other, in any order, also twice or never

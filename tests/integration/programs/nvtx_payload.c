@@ -97,7 +97,7 @@ static void ranges_make(uint64_t made, const struct reduce *one, const struct mi
 
 int main(void)
 {
-	/* Offsets of 0 follow the member before. */
+	/* `text` of the second one points to nothing. Offsets of 0 follow the member before. */
 	static const nvtxPayloadSchemaEntry_t reduce[] = {
 		{0, NVTX_PAYLOAD_ENTRY_TYPE_UINT64, "comm", NULL, 0, 0, NULL, NULL},
 		{0, NVTX_PAYLOAD_ENTRY_TYPE_SIZE, "Message size [bytes]", NULL, 0, 0, NULL, NULL},
@@ -117,7 +117,7 @@ int main(void)
 		{0, NVTX_PAYLOAD_ENTRY_TYPE_DOUBLE, "real", NULL, 0, 0, NULL, NULL},
 	};
 	const struct reduce one = {0xc0ffee, 1u << 20, -3, 2};
-	struct mixed two = {-5, 0.25f, "hello", {1, 2}, (void *)0x1234, NULL, 2.5};
+	struct mixed two = {-5, 0.25f, (const char *)0x10, {1, 2}, (void *)0x1234, NULL, 2.5};
 	uint64_t made;
 	char line[16];
 

@@ -19,6 +19,7 @@ index_make(const struct replay_graph *graph, bool to)
 		.edges = memory_get(edges * sizeof(*index.edges)),
 	};
 
+	memory_require(edges < UINT32_MAX); /* which its numbers can count */
 	/* first[n + 2] counts, then first[n + 1] is where the next edge of n goes, and in the end
 	 * where those of n + 1 begin. */
 	for (size_t i = 0; i < edges; i++)

@@ -276,6 +276,7 @@ static void node_add(struct replay_build *build, const struct draft *draft, uint
 		.is_operation = draft->kind == REPLAY_ORIGIN_OP,
 	};
 
+	memory_require(draft->index <= REPLAY_ORIGIN_INDEX_MAX);
 	vec_add(&build->graph.nodes, node);
 	vec_add(&build->origins,
 		(struct replay_origin){draft->index & REPLAY_ORIGIN_INDEX_MAX, draft->kind & 7});

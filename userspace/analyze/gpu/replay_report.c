@@ -25,25 +25,36 @@ static enum replay_mode mode_of(const struct replay_part *part, bool dry_run)
 	return replay_part_is_all(part) ? REPLAY_FULL : REPLAY_PARTIAL;
 }
 
+/* From the first start to the last end of nodes, as recorded. `selected` NULL: of all. */
+static uint64_t recorded_ns(const struct replay_graph *graph, const bool *selected)
+{
+	uint64_t from_ts = UINT64_MAX, to_ts = 0;
+
+	for (size_t i = 0; i < graph->nodes.len; i++) {
+		const struct replay_node *node = &graph->nodes.data[i];
+
+		if (selected && !selected[i])
+			continue;
+		from_ts = node->start_ts < from_ts ? node->start_ts : from_ts;
+		if (node->start_ts + node->dur_ns > to_ts)
+			to_ts = node->start_ts + node->dur_ns;
+	}
+	return from_ts < to_ts ? to_ts - from_ts : 0;
+}
+
 /* A dry run executes nothing. */
 static void totals_count(struct replay_report *report)
 {
 	const struct replay_graph *graph = &report->build->graph;
 	struct replay_result *result = &report->result;
-	uint64_t from_ts = UINT64_MAX, to_ts = 0;
 
-	for (uint32_t i = 0; i < graph->nodes.len; i++) {
-		const struct replay_node *node = &graph->nodes.data[i];
-
+	for (size_t i = 0; i < graph->nodes.len; i++) {
 		if (report->selected && !report->selected[i])
 			continue;
 		result->nodes_total++;
-		result->operations_total += node->is_operation;
-		from_ts = node->start_ts < from_ts ? node->start_ts : from_ts;
-		if (node->start_ts + node->dur_ns > to_ts)
-			to_ts = node->start_ts + node->dur_ns;
+		result->operations_total += graph->nodes.data[i].is_operation;
 	}
-	result->measured_ns = from_ts < to_ts ? to_ts - from_ts : 0;
+	result->measured_ns = recorded_ns(graph, report->selected);
 }
 
 static uint64_t scaled(uint64_t ns, double by)
@@ -80,24 +91,20 @@ static int row_add(struct replay_report *report, const struct replay_what_if *wh
 	return 0;
 }
 
-/* A wait that nobody knows the reason of keeps its recorded time, whatever changes. */
+/* A wait for something unknown keeps its recorded time, whatever a what-if changes. With many such
+ * waits a what-if is a guess. */
 static int waits_check(const struct replay_report *report, struct error *err)
 {
 	const struct gpu_timeline *timeline = report->build->timeline;
-	const struct replay_graph *graph = &report->build->graph;
-	uint64_t from_ts = UINT64_MAX, to_ts = 0;
+	uint64_t all_ns;
 	double share;
 
-	for (size_t i = 0; i < graph->nodes.len && timeline->unknown_waits; i++) {
-		const struct replay_node *node = &graph->nodes.data[i];
-
-		from_ts = node->start_ts < from_ts ? node->start_ts : from_ts;
-		if (node->start_ts + node->dur_ns > to_ts)
-			to_ts = node->start_ts + node->dur_ns;
-	}
-	share = from_ts < to_ts ? (double)timeline->unknown_wait_ns / (double)(to_ts - from_ts) : 0;
 	/* Of a stream alone, no calls of the host are replayed. */
-	if (report->mode == REPLAY_STREAM || share <= REPLAY_ERROR_MAX)
+	if (report->mode == REPLAY_STREAM || !timeline->unknown_waits)
+		return 0;
+	all_ns = recorded_ns(&report->build->graph, NULL);
+	share = all_ns ? (double)timeline->unknown_wait_ns / (double)all_ns : 0;
+	if (share <= REPLAY_ERROR_MAX)
 		return 0;
 	return error_set(err, EDOM,
 			 "calls of the host waited for the GPU during %.0f %% of the time, and for "

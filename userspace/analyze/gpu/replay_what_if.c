@@ -14,7 +14,7 @@
 enum {
 	REPLAY_WHAT_LAUNCHES = GPU_OP_KIND_COUNT,
 	REPLAY_WHAT_RANK,
-	REPLAY_WHAT_ALL, /* that pass the filter */
+	REPLAY_WHAT_ALL, /* operations of all kinds */
 };
 
 /* ---- parsing ---- */
@@ -217,7 +217,7 @@ static struct matcher matcher_open(const struct replay_build *build,
 	matcher.names = memory_get(timeline->names.len * sizeof(*matcher.names));
 	for (size_t i = 0; i < timeline->names.len; i++) {
 		const struct site_info site = {.name = timeline->names.data[i],
-					       .category = "gpu",
+					       .category = GPU_CATEGORY,
 					       .kind = WAFFLE_SITE_SPAN};
 		const struct filter_subject subject = {.site = &site, .ended = true};
 

@@ -27,8 +27,8 @@ enum replay_effect {
 
 struct replay_what_if {
 	const char *text;           /* as the user wrote it */
-	struct filter_expr *filter; /* NULL: `kind` or `rank` says what */
-	unsigned kind;              /* enum gpu_op_kind, or REPLAY_WHAT_*: of a filter, all */
+	struct filter_expr *filter; /* that operations of this kind have to pass, or NULL */
+	unsigned kind;              /* enum gpu_op_kind, or REPLAY_WHAT_* */
 	uint32_t rank;              /* of REPLAY_WHAT_RANK */
 	uint8_t effect;             /* enum replay_effect */
 	double factor;
@@ -39,7 +39,7 @@ struct replay_what_if {
 int replay_what_if_parse(struct replay_what_if *what_if, const char *text, struct error *err);
 void replay_what_if_free(struct replay_what_if *what_if);
 
-/* Whether it needs the spans of the operations: of a model that keeps them apart it can't be asked
+/* Whether it needs the spans of the operations. A model that keeps the operations apart has none
  * (model_filter.gpu_apart). */
 bool replay_what_if_needs_spans(const struct replay_what_if *what_if);
 

@@ -375,20 +375,15 @@ static void *slice_begin(void *arg)
 	return gather_new(slices->made, slices->options);
 }
 
-static uint32_t text_take(struct why *to, const struct why *from, uint32_t text)
-{
-	return strtab_put(to->texts, strtab_get(from->texts, text),
-			  strtab_length(from->texts, text));
-}
-
-/* Adds the texts of the first slice, which have the same order in any case, and the places of a
- * slice. Returns the numbers of these, or NULL if there are none; the caller frees them. */
+/* Adds the places of a slice, and all texts of the first slice, so that texts have the same numbers
+ * with any number of threads. Returns the numbers of the places, or NULL if there are none; the
+ * caller frees them. */
 static uint32_t *texts_take(const struct slices *slices, const struct why *from)
 {
 	struct why *to = slices->made->why;
 
 	for (uint32_t i = 0; !slices->all->any && i < strtab_count(from->texts); i++)
-		text_take(to, from, i);
+		strtab_take(to->texts, from->texts, i);
 	slices->all->any = true;
 	if (!from->sample_places)
 		return NULL;
@@ -409,7 +404,7 @@ static void cause_take(struct slices *slices, uint32_t number, const struct why 
 				      .last = MODEL_NONE};
 	struct why_group_cause *cause;
 
-	key.object = text_take(slices->made->why, why, from->object);
+	key.object = strtab_take(slices->made->why->texts, why->texts, from->object);
 	cause = cause_add(slices->all, number, &key);
 	if (cause->total_ns)
 		cause->merged += from->merged;

@@ -7,6 +7,9 @@
 
 /* Number of switches around a slice whose intervals are loaded with it. */
 #define AROUND (WHY_EACH_SWITCHES / 8)
+/* Number of switches between two marks. A slice is read from the mark before it, so the time
+ * between two marks is read twice. */
+#define MARK_SWITCHES (WHY_EACH_SWITCHES / 4)
 
 /* Adds the time around a slice, but none before the first slice or behind the last one. */
 static void batch_widen(const struct model *model, struct why_batch *batch, bool first, bool last)
@@ -22,9 +25,9 @@ static void batch_widen(const struct model *model, struct why_batch *batch, bool
 
 struct why_batch why_batch_from(const struct model *model, uint32_t first)
 {
-	size_t at;
 	struct why_batch batch = {.first = first, .end = first};
 	uint64_t limit = UINT64_MAX;
+	size_t at;
 
 	while (batch.first < model->spans.len &&
 	       !why_is_counted(model, &model->spans.data[batch.first]))
@@ -74,21 +77,28 @@ int why_batch_explain(struct why_walk *walk, const struct model_marks *marks,
 	return result;
 }
 
+int why_batches_begin(struct why **why, struct why_walk *walk, struct model_marks **marks,
+		      const struct model *model, struct stack_names *names, struct error *err)
+{
+	int result = why_start(why, walk, model, names, err);
+
+	*marks = NULL;
+	walk->no_chains = true;
+	if (result)
+		return result;
+	why_await_init(&walk->awaits, model, NULL);
+	why_evidence_init(walk, NULL);
+	*marks = model_marks_new(model, MARK_SWITCHES, why_intervals_note, &walk->intervals);
+	return 0;
+}
+
 int why_each(struct why **why, const struct model *model, struct stack_names *names,
 	     why_each_fn each, void *arg, struct error *err)
 {
+	struct model_marks *marks;
 	struct why_walk walk;
-	int result = why_start(why, &walk, model, names, err);
+	int result = why_batches_begin(why, &walk, &marks, model, names, err);
 
-	struct model_marks *marks = NULL;
-
-	walk.no_chains = true;
-	if (!result) {
-		why_await_init(&walk.awaits, model, NULL);
-		why_evidence_init(&walk, NULL);
-		marks = model_marks_new(model, WHY_EACH_SWITCHES / 4, why_intervals_note,
-					&walk.intervals);
-	}
 	for (uint32_t next = 0; next < model->spans.len && !result;) {
 		struct why_batch batch = why_batch_from(model, next);
 

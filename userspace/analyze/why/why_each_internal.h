@@ -12,6 +12,11 @@ struct why_batch {
 	uint64_t from_ts, to_ts;
 };
 
+/* Makes a walk that is ready for batches, the marks that their intervals are read from, and a
+ * struct why as why_start() does, with its errors. The caller frees all three, also after an error.
+ */
+int why_batches_begin(struct why **why, struct why_walk *walk, struct model_marks **marks,
+		      const struct model *model, struct stack_names *names, struct error *err);
 /* Takes the spans that begin within a number of switches after the first one, and later spans that
  * end before one of these. */
 struct why_batch why_batch_from(const struct model *model, uint32_t first);

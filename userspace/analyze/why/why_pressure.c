@@ -17,7 +17,7 @@
 
 /* Limit of the requests to examine around a wait. */
 #define REQUESTS_MAX 512
-/* Names of processes among them to tell apart. */
+/* Limit of the neighbours' names to tell apart among them. */
 #define NEIGHBOURS_MAX 16
 
 /* The text so far. */
@@ -86,8 +86,9 @@ static const struct model_memory *memory_at(const struct why_walk *walk,
 	return at < len && all[at].thread == blocked->thread && all[at].ts == ts ? &all[at] : NULL;
 }
 
-/* Adds "memory.max 64.0 MiB of /sys/fs/cgroup/app used up, the most by hog (4711)". How much that
- * is changes all the time, so it is told in the chain. */
+/* Adds "memory.max 64.0 MiB of /sys/fs/cgroup/app used up, the most by hog (4711)". The amount that
+ * this process has is different for each wait, and waits with different objects are not summed up.
+ * So the amount is in the chain. */
 static void add_memory(struct why_walk *walk, const struct why_blocked *blocked,
 		       struct pressure *pressure)
 {
@@ -121,8 +122,9 @@ struct neighbour {
 
 /* The requests that were in flight during a wait. */
 struct wait_requests {
-	uint64_t own_ns; /* sum of the time that those which the wait may be for took of it */
-	uint64_t own_bytes;
+	/* Of those that the wait may be for: how long they were in flight in it, summed up, and
+	 * their length. */
+	uint64_t own_ns, own_bytes;
 	uint32_t disk; /* 0: unknown */
 	struct neighbour neighbours[NEIGHBOURS_MAX];
 	uint32_t neighbour_count;
@@ -229,8 +231,8 @@ static const struct neighbour *largest(const struct wait_requests *requests)
 	return found;
 }
 
-/* The device was busy for less than half of the wait if a limit held the requests back. It was
- * busy with more for a neighbour than for this thread if the neighbour made it slow. */
+/* If a limit held the requests back, the disk was busy with them for less than half of the wait. If
+ * a neighbour made the disk slow, it moved more bytes for the neighbour than for this thread. */
 static void add_disk(struct why_walk *walk, const struct why_blocked *blocked, bool write,
 		     struct pressure *pressure)
 {

@@ -80,11 +80,6 @@ static uint32_t text_of(const struct sample_places *places, const char *text)
 	return text ? strtab_put(places->texts, text, strlen(text)) : 0;
 }
 
-static uint32_t text_take(struct strtab *texts, const struct strtab *from, uint32_t text)
-{
-	return strtab_put(texts, strtab_get(from, text), strtab_length(from, text));
-}
-
 uint32_t *sample_places_take(struct sample_places *places, const struct sample_places *from)
 {
 	uint32_t *numbers = memory_zeroed(from->list.len, sizeof(*numbers));
@@ -92,8 +87,8 @@ uint32_t *sample_places_take(struct sample_places *places, const struct sample_p
 	for (size_t i = 0; i < from->list.len; i++) {
 		struct sample_place place = from->list.data[i];
 
-		place.text = text_take(places->texts, from->texts, place.text);
-		place.module = text_take(places->texts, from->texts, place.module);
+		place.text = strtab_take(places->texts, from->texts, place.text);
+		place.module = strtab_take(places->texts, from->texts, place.module);
 		numbers[i] = place_number(places, &place);
 	}
 	return numbers;

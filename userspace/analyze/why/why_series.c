@@ -78,6 +78,10 @@ static const struct store_object *object_of(const struct why_walk *walk, uint32_
 	return wait ? store_reader_object(walk->model->reader, wait->object) : NULL;
 }
 
+/* How the names of lists begin of which only the first descriptors are known
+ * (capture/enrich/object_names.c). */
+#define LONG_LIST "many descriptors: "
+
 /* poll(2) and select(2): whether both wait for the same descriptors. Their list may be at another
  * address each time. */
 static bool is_same_list(const struct why_walk *walk, uint32_t thread, const struct why_interval *a,
@@ -87,7 +91,8 @@ static bool is_same_list(const struct why_walk *walk, uint32_t thread, const str
 	const struct store_object *second = object_of(walk, thread, b);
 
 	return first && second && *first->name && !strcmp(first->name, second->name) &&
-	       !strcmp(first->detail, second->detail);
+	       !strcmp(first->detail, second->detail) &&
+	       strncmp(first->name, LONG_LIST, strlen(LONG_LIST)) != 0;
 }
 
 static bool is_same(const struct why_walk *walk, const struct why_waiting *waiting, uint32_t thread,

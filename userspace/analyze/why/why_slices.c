@@ -7,14 +7,11 @@
  *	thread 1:  slice 0 -----------> end 0, slice 3 ------> …
  *	thread 2:  slice 1 ------> (waits)  end 1, slice 4 ---> …
  */
-#include "analyze/why/why_await_internal.h"
-#include "analyze/why/why_each_internal.h"
-#include "analyze/why/why_instance_internal.h"
-
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "analyze/why/why_each_internal.h"
+#include "analyze/why/why_instance_internal.h"
 #include "util/memory.h"
 #include "util/threads.h"
 
@@ -141,10 +138,9 @@ static void crew_run(struct crew *crew, struct why_walk *walk)
 	free(members);
 }
 
-static int slices_explain(struct why_walk *walk, const struct why_slice_fns *fns, void *arg)
+static int slices_explain(struct why_walk *walk, const struct model_marks *marks,
+			  const struct why_slice_fns *fns, void *arg)
 {
-	struct model_marks *marks = model_marks_new(walk->model, WHY_EACH_SWITCHES / 4,
-						    why_intervals_note, &walk->intervals);
 	struct crew crew = {.model = walk->model,
 			    .marks = marks,
 			    .fns = fns,
@@ -155,23 +151,20 @@ static int slices_explain(struct why_walk *walk, const struct why_slice_fns *fns
 	crew_run(&crew, walk);
 	pthread_mutex_destroy(&crew.lock);
 	pthread_cond_destroy(&crew.turn);
-	model_marks_free(marks);
 	return crew.result;
 }
 
 int why_slices(const struct model *model, struct stack_names *names,
 	       const struct why_slice_fns *fns, void *arg, struct error *err)
 {
+	struct model_marks *marks;
 	struct why_walk walk;
 	struct why *why;
-	int result = why_start(&why, &walk, model, names, err);
+	int result = why_batches_begin(&why, &walk, &marks, model, names, err);
 
-	walk.no_chains = true;
-	if (!result) {
-		why_await_init(&walk.awaits, model, NULL);
-		why_evidence_init(&walk, NULL);
-		result = slices_explain(&walk, fns, arg);
-	}
+	if (!result)
+		result = slices_explain(&walk, marks, fns, arg);
+	model_marks_free(marks);
 	why_walk_free(&walk);
 	why_free(why);
 	return result;

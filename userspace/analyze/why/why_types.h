@@ -66,8 +66,8 @@ struct why_step {
 	bool owned;
 	/* The span moved to `by`, the thread that ended it; then `state` is 0. */
 	bool handed;
-	/* The time before the thread's start by `by`; then `state` is 0. */
-	bool unborn;
+	/* The time before `by` started the thread; then `state` is 0. */
+	bool not_started;
 	/* Blocked: the switch-in after the last wait of the series, which shows who `by` is. */
 	uint64_t later_ts;
 	/*

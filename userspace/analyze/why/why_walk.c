@@ -383,7 +383,7 @@ static void walk_before(struct why_walk *walk, uint32_t thread, uint64_t from,
 	walk->interval = NULL;
 	step = why_walk_push(walk, thread, 0, from, first->from_ts);
 	step->by = starter;
-	step->unborn = true;
+	step->not_started = true;
 	why_walk_time(walk, starter, from, first->from_ts, &started);
 	walk->depth--;
 }

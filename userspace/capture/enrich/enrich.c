@@ -135,8 +135,10 @@ static int64_t polled_object(struct enrich *enrich, struct waffle_rec_wait *wait
 	return object;
 }
 
-/* A stack of the kernel shows that the wait may be for a disk. */
-static int limits_name(struct enrich *enrich, const struct waffle_rec_wait *wait, struct error *err)
+/* Reads the limits of disks of the process that waited, and names their cgroups. Waits with a stack
+ * of the kernel are those that may be for a disk. */
+static int disk_limits_read(struct enrich *enrich, const struct waffle_rec_wait *wait,
+			    struct error *err)
 {
 	uint32_t pid =
 		wait->kernel_stack ? processes_readable(enrich->processes, wait->rec.tid) : 0;
@@ -183,7 +185,7 @@ int enrich_object(struct enrich *enrich, struct waffle_rec *rec, struct error *e
 	int64_t number = 0;
 
 	if (rec->kind == WAFFLE_REC_WAIT)
-		number = limits_name(enrich, (struct waffle_rec_wait *)rec, err)
+		number = disk_limits_read(enrich, (struct waffle_rec_wait *)rec, err)
 				 ?: wait_object(enrich, (struct waffle_rec_wait *)rec, err);
 	else if (rec->kind == WAFFLE_REC_IO)
 		number = object_names_device(enrich->objects,
@@ -295,6 +297,7 @@ void enrich_forget(struct enrich *enrich, pid_t pid)
 	if (enrich->span_stacks)
 		stacks_forget(enrich->span_stacks, pid);
 	thread_names_forget(enrich->thread_names, pid);
+	limits_forget(enrich->limits, (uint32_t)pid);
 	stack_numbers_forget(enrich->stack_numbers, (uint32_t)pid);
 }
 

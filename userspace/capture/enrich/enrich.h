@@ -37,12 +37,13 @@ int enrich_stacks(struct enrich *enrich, struct waffle_rec *rec, struct error *e
  * those of the wake-up. */
 void enrich_interrupt(struct enrich *enrich, struct waffle_rec *rec);
 
-/* The names that threads have in Python, which are read from the memory of their processes. */
-/* Follows threads. */
+/* The names that threads have in Python, which are read from the memory of their processes. This
+ * follows the threads. */
 void enrich_threads(struct enrich *enrich, const struct waffle_rec *rec);
-/* Looks for names now and then, or if `all` once in all processes. */
+/* Looks for names if it is time to. `all`: in all processes, for half a second at most. */
 void enrich_names_look(struct enrich *enrich, bool all);
-/* Passes records of the names found so far. */
+/* Passes records of the names found since the last call. A non-zero return of `pass` stops, and is
+ * returned. */
 int enrich_names_each(struct enrich *enrich, int (*pass)(struct waffle_rec *rec, void *arg),
 		      void *arg);
 

@@ -5,12 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/clock.h"
 #include "util/map.h"
 #include "util/vec.h"
 
 #define AGAIN_NS 1000000000ull /* between two searches in a cgroup */
 #define CGROUPS_MAX 64
+/* Searches take at most 1 / COST of a CPU: a cgroup may have many processes. */
+#define COST 50
 #define PROCESSES_MAX 4096
+
+_Static_assert(sizeof(((struct cgroup_user *)NULL)->comm) == WAFFLE_COMM_BYTES,
+	       "a name fits into its record");
 
 /* Who used the memory of a cgroup when it was last looked for. */
 struct memory_row {
@@ -23,9 +29,16 @@ struct io_row {
 	struct cgroup_io_limit limit;
 };
 
+enum process_state {
+	PROCESS_KNOWN,
+	PROCESS_ENDED,
+	PROCESS_REPLACED, /* by another one with its pid: nothing is said of either */
+};
+
 struct limits {
 	VEC(struct memory_row) memory;
-	struct map processes; /* pid → 1: its limits are known */
+	uint64_t rest_ns;     /* no search for memory before */
+	struct map processes; /* pid → enum process_state */
 	VEC(struct io_row) io;
 };
 
@@ -55,35 +68,66 @@ static struct memory_row *memory_row(struct limits *limits, uint64_t cgroup)
 	return &limits->memory.data[limits->memory.len - 1];
 }
 
+static void user_find(struct limits *limits, struct memory_row *row, uint32_t tid)
+{
+	uint64_t begin_ns = clock_monotonic_ns(), end_ns;
+	char path[PATH_MAX];
+
+	if (!cgroup_path(path, sizeof(path), (pid_t)tid, row->cgroup) ||
+	    !cgroup_memory_user(&row->user, path))
+		row->user = (struct cgroup_user){0};
+	end_ns = clock_monotonic_ns();
+	limits->rest_ns = end_ns + COST * (end_ns - begin_ns);
+}
+
 void limits_memory(struct limits *limits, struct waffle_rec_memory *memory)
 {
 	struct memory_row *row = memory_row(limits, memory->cgroup);
-	char path[PATH_MAX];
 
 	if (!row)
 		return;
-	if (!row->looked_ts || memory->rec.ts >= row->looked_ts + AGAIN_NS) {
+	if ((!row->looked_ts || memory->rec.ts >= row->looked_ts + AGAIN_NS) &&
+	    clock_monotonic_ns() >= limits->rest_ns) {
 		row->looked_ts = memory->rec.ts;
-		if (!cgroup_path(path, sizeof(path), (pid_t)memory->rec.tid, row->cgroup) ||
-		    !cgroup_memory_user(&row->user, path))
-			row->user = (struct cgroup_user){0};
+		user_find(limits, row, memory->rec.tid);
 	}
 	memory->user_pid = row->user.pid;
 	memory->user_bytes = row->user.bytes;
 	memcpy(memory->user_comm, row->user.comm, sizeof(memory->user_comm));
 }
 
+static void rows_remove(struct limits *limits, uint32_t pid)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < limits->io.len; i++)
+		if (limits->io.data[i].pid != pid)
+			limits->io.data[kept++] = limits->io.data[i];
+	limits->io.len = kept;
+}
+
 size_t limits_process(struct limits *limits, uint32_t pid, struct cgroup_io_limit *found)
 {
+	uint32_t state = map_get(&limits->processes, pid);
 	size_t count;
 
-	if (map_get(&limits->processes, pid) != MAP_NONE ||
-	    limits->processes.len >= PROCESSES_MAX || !map_set(&limits->processes, pid, 1))
+	if (state == PROCESS_ENDED) {
+		rows_remove(limits, pid);
+		(void)map_set(&limits->processes, pid, PROCESS_REPLACED); /* it has room */
+	}
+	if (state != MAP_NONE || limits->processes.len >= PROCESSES_MAX ||
+	    !map_set(&limits->processes, pid, PROCESS_KNOWN))
 		return 0;
 	count = cgroup_io_limits((pid_t)pid, found, LIMITS_OF_PROCESS);
 	for (size_t i = 0; i < count; i++)
 		(void)vec_push(&limits->io, ((struct io_row){pid, found[i]}));
 	return count;
+}
+
+void limits_forget(struct limits *limits, uint32_t pid)
+{
+	if (map_get(&limits->processes, pid) == PROCESS_KNOWN)
+		(void)map_set(&limits->processes, pid, PROCESS_ENDED);
 }
 
 int limits_each(struct limits *limits, uint64_t ts, int (*pass)(struct waffle_rec *rec, void *arg),

@@ -16,12 +16,15 @@ struct limits;
 struct limits *limits_open(void);
 void limits_close(struct limits *limits);
 
-/* Adds the process with the most memory. It is looked for once a second. */
+/* Adds the process with the most memory to a record. It is looked for once a second at most, and
+ * less often if that takes long. */
 void limits_memory(struct limits *limits, struct waffle_rec_memory *memory);
-/* Reads the limits of a process that waited for a disk, once. Returns their number, and *found has
- * room for LIMITS_OF_PROCESS. */
+/* Reads the limits of a process that waited for a disk. Returns their number, and 0 from the second
+ * call for a process on. *found has room for LIMITS_OF_PROCESS. */
 #define LIMITS_OF_PROCESS 32
 size_t limits_process(struct limits *limits, uint32_t pid, struct cgroup_io_limit *found);
+/* A process has ended. Another one may get its pid. */
+void limits_forget(struct limits *limits, uint32_t pid);
 /* Passes these limits on as records. A non-zero return of `pass` stops, and is returned. */
 int limits_each(struct limits *limits, uint64_t ts, int (*pass)(struct waffle_rec *rec, void *arg),
 		void *arg);

@@ -8,8 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "target/worker/file_cache.h"
 #include "target/dwarf/cfi_remote.h"
+#include "target/worker/file_cache.h"
 #include "target/worker/worker.h"
 #include "util/input.h"
 #include "util/privileges.h"

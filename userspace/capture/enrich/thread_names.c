@@ -16,14 +16,16 @@
 /* A thread has its id some time after it is seen, and a program may give it a name later still. */
 static const uint64_t pauses_ns[] = {20000000, 100000000, 500000000, 2000000000};
 #define LOOKS (sizeof(pauses_ns) / sizeof(pauses_ns[0]))
-/* Looking takes at most 1 / COST of a CPU, and keeps other records waiting so long at once. */
-#define COST 25
-#define SLICE_NS 5000000ull
+#define COST 25             /* looking takes at most one COST-th of a CPU's time */
+#define SLICE_NS 5000000ull /* of a search, before the thread drains records again */
+/* Tids of other pid namespaces that a step reads: 1 ms. Those of the other threads come later. */
+#define SEEN_MAX 100
 
 _Static_assert(PYTHON_THREAD_NAME_MAX == WAFFLE_THREAD_NAME, "a name fits into its record");
 
 struct named_thread {
 	struct waffle_rec_thread_name rec; /* with the last name that was passed on */
+	uint32_t seen;                     /* of another pid namespace: its tid there; 0: unknown */
 	/* Neighbours among the threads of its process; `next` of an unused one: the next such one.
 	 * MAP_NONE: none. */
 	uint32_t next, previous;
@@ -32,9 +34,9 @@ struct named_thread {
 struct named_process {
 	pid_t pid;            /* 0: unused */
 	uint32_t thread;      /* the first one; MAP_NONE: none */
-	uint32_t looks;       /* since the last news */
-	uint64_t due_ns;      /* when it is looked at; UINT64_MAX: not until there are news */
-	uint64_t rest_ns;     /* not before */
+	uint32_t looks;       /* since a thread was last seen */
+	uint64_t due_ns;      /* when it is looked at; UINT64_MAX: not until a thread is seen */
+	uint64_t rest_ns;     /* it is not looked at before, because of COST */
 	uint64_t seen_ts;     /* of its last TASK record */
 	struct python python; /* if stacks are not recorded */
 };
@@ -120,6 +122,7 @@ static struct named_process *process_of(struct thread_names *names, uint32_t pid
 	return process;
 }
 
+/* A thread was seen: the process is looked at soon, and again a few times. */
 static void process_wake(struct thread_names *names, struct named_process *process)
 {
 	uint64_t due_ns = clock_monotonic_ns() + pauses_ns[0];
@@ -240,7 +243,7 @@ struct step {
 	pid_t pid;
 	struct python_thread list[PYTHON_THREADS_STEP];
 	size_t count;
-	bool other; /* the process sees other tids than we do */
+	unsigned read; /* tids of the process's threads, at most SEEN_MAX */
 };
 
 static void thread_found(const struct python_thread *thread, void *arg)
@@ -251,24 +254,39 @@ static void thread_found(const struct python_thread *thread, void *arg)
 		step->list[step->count++] = *thread;
 }
 
-static void name_keep(struct step *step, uint32_t seen, uint32_t tid)
+/* The thread of a process in another pid namespace that it sees by a tid. 0: it is not known. */
+static uint32_t other_tid(struct step *step, uint32_t seen)
 {
-	struct found_name found = {.tid = tid, .pid = step->pid};
+	const struct named_process *process = process_known(step->names, (uint32_t)step->pid);
+	uint32_t next = process ? process->thread : MAP_NONE;
 
-	for (size_t i = 0; i < step->count; i++) {
-		if (step->list[i].seen_tid != seen || step->names->found.len >= FOUND_MAX)
-			continue;
-		memcpy(found.name, step->list[i].name, sizeof(found.name));
-		(void)vec_push(&step->names->found, found);
+	while (next != MAP_NONE) {
+		struct named_thread *thread = &step->names->threads.data[next];
+		uint32_t tid = thread->rec.rec.tid;
+
+		if (!thread->seen && step->read < SEEN_MAX) {
+			step->read++;
+			thread->seen = process_seen_tid(step->pid, tid);
+		}
+		if (thread->seen == seen)
+			return tid;
+		next = thread->next;
 	}
+	return 0;
 }
 
-static void other_tid(uint32_t seen, uint32_t tid, void *arg)
+/* Keeps a name, unless its thread has ended since that was read. */
+static void name_keep(struct step *step, const struct python_thread *thread, bool same)
 {
-	struct step *step = arg;
+	struct found_name found = {.tid = same ? thread->seen_tid
+					       : other_tid(step, thread->seen_tid),
+				   .pid = step->pid};
 
-	step->other = true;
-	name_keep(step, seen, tid);
+	if (!found.tid || process_seen_tid(step->pid, found.tid) != thread->seen_tid ||
+	    step->names->found.len >= FOUND_MAX)
+		return;
+	memcpy(found.name, thread->name, sizeof(found.name));
+	(void)vec_push(&step->names->found, found);
 }
 
 /* Continues the search. Keeps the names of threads that still live after the names were read.
@@ -278,13 +296,13 @@ static bool search_step(struct thread_names *names)
 	struct step step = {.names = names, .pid = names->searched};
 	bool more = python_threads_step(&names->search, thread_found, &step);
 	size_t before = names->found.len;
+	bool same;
 
 	if (!step.count)
 		return more;
-	process_tids_each(step.pid, other_tid, &step);
-	for (size_t i = 0; i < step.count && !step.other; i++)
-		if (process_has_tid(step.pid, step.list[i].seen_tid))
-			name_keep(&step, step.list[i].seen_tid, step.list[i].seen_tid);
+	same = process_has_tid(step.pid, (uint32_t)step.pid); /* all threads are in our namespace */
+	for (size_t i = 0; i < step.count; i++)
+		name_keep(&step, &step.list[i], same);
 	if (!image_is_there(&names->search.image)) /* the tids are those of another program */
 		names->found.len = before;
 	return more;

@@ -20,7 +20,6 @@
 #define RUNNING_PARTS 20
 
 struct slice_causes {
-	const struct model *model;
 	struct strtab *texts;
 	uint32_t *numbers; /* by span */
 	VEC(struct wait_slice) waits;
@@ -166,7 +165,7 @@ static void wait_explain(struct slice_causes *causes, struct wait_slice *wait,
 static void wait_add(struct slice_causes *causes, const struct why *why,
 		     const struct why_instance *instance, const struct why_long *of)
 {
-	const struct model *model = causes->model;
+	const struct model *model = why->model;
 	struct wait_slice wait = {.from_ts = of->from_ts,
 				  .to_ts = of->to_ts,
 				  .thread = of->thread,
@@ -216,7 +215,6 @@ struct slice_causes *slice_causes_open(const struct model *model)
 	if (!model->sched)
 		return NULL;
 	causes = memory_zeroed(1, sizeof(*causes));
-	causes->model = model;
 	causes->texts = strtab_make();
 	causes->numbers = memory_zeroed(model->spans.len + 1, sizeof(*causes->numbers));
 	names = stack_names_open(model->reader, true);

@@ -13,14 +13,16 @@
 
 /* ---- what operations have ---- */
 
+static bool text_is(const struct timeline_values *values, enum timeline_key key, const char *text)
+{
+	return timeline_has(values, key) && values->text_len[key] == strlen(text) &&
+	       !memcmp(values->text[key], text, values->text_len[key]);
+}
+
 static unsigned op_kind(const struct timeline_values *values)
 {
-	if (!timeline_has(values, TIMELINE_OP))
-		return GPU_OP_KIND_COUNT;
 	for (unsigned kind = 0; kind < GPU_OP_KIND_COUNT; kind++)
-		if (values->text_len[TIMELINE_OP] == strlen(gpu_op_kind_names[kind]) &&
-		    !memcmp(values->text[TIMELINE_OP], gpu_op_kind_names[kind],
-			    values->text_len[TIMELINE_OP]))
+		if (text_is(values, TIMELINE_OP, gpu_op_kind_names[kind]))
 			return kind;
 	return GPU_OP_KIND_COUNT;
 }
@@ -33,16 +35,11 @@ static uint64_t number_or(const struct timeline_values *values, enum timeline_ke
 
 static enum gpu_wait_kind wait_kind(const struct timeline_values *values)
 {
-	static const char *const names[] = {[GPU_WAIT_OTHER] = "",
-					    [GPU_WAIT_STREAM] = "stream",
-					    [GPU_WAIT_CONTEXT] = "context",
-					    [GPU_WAIT_EVENT] = "event"};
-
-	for (unsigned i = 1; timeline_has(values, TIMELINE_COPY) && i < 4; i++)
-		if (values->text_len[TIMELINE_COPY] == strlen(names[i]) &&
-		    !memcmp(values->text[TIMELINE_COPY], names[i], strlen(names[i])))
-			return i;
-	return GPU_WAIT_OTHER;
+	if (text_is(values, TIMELINE_COPY, "stream"))
+		return GPU_WAIT_STREAM;
+	if (text_is(values, TIMELINE_COPY, "context"))
+		return GPU_WAIT_CONTEXT;
+	return text_is(values, TIMELINE_COPY, "event") ? GPU_WAIT_EVENT : GPU_WAIT_OTHER;
 }
 
 static bool stream_is(const struct gpu_record_stream *stream, const uint64_t key[4])

@@ -33,13 +33,12 @@
 /* What a call of the host waited for. */
 enum gpu_wait_kind { GPU_WAIT_OTHER, GPU_WAIT_STREAM, GPU_WAIT_CONTEXT, GPU_WAIT_EVENT };
 
-/* Of a stream of which a wait does not say so. */
+/* The device or number of a stream, if a wait does not say it. */
 #define GPU_RECORD_UNKNOWN UINT64_MAX
 
 struct gpu_record_op {
 	uint64_t start_ts, end_ts;
-	/* As in struct gpu_timeline_op. */
-	/* `copy` of a wait is an enum gpu_wait_kind. */
+	/* As in struct gpu_timeline_op, but `copy` of a wait is an enum gpu_wait_kind. */
 	uint64_t bytes : 48, copy : 8, kind : 3, graph : 1, clamped : 1;
 	uint64_t has_correlation : 1;
 	uint64_t placeless : 1; /* a wait without a device or a stream, which is on no stream */

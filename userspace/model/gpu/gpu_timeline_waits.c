@@ -25,7 +25,6 @@ struct wait_stream {
 };
 
 struct wait_scan {
-	struct timeline_build *build;
 	struct gpu_timeline *timeline;
 	struct wait_stream *streams; /* by stream of the timeline */
 	struct keymap stream_at;     /* process, context and number -> stream */
@@ -128,6 +127,7 @@ static void stream_follow(struct wait_scan *scan, uint32_t index, uint64_t ts)
 
 static void awaited_add(struct wait_scan *scan, uint32_t op)
 {
+	memory_require(scan->timeline->awaited.len < MODEL_NONE);
 	if (op != MODEL_NONE)
 		vec_add(&scan->timeline->awaited, op);
 }
@@ -189,7 +189,7 @@ static void wait_find(struct wait_scan *scan, const struct timeline_wait *wait)
 void timeline_waits_find(struct timeline_build *build)
 {
 	struct gpu_timeline *timeline = build->timeline;
-	struct wait_scan scan = {.build = build, .timeline = timeline};
+	struct wait_scan scan = {.timeline = timeline};
 
 	timeline->probed = is_probed(timeline);
 	if (!build->waits.len)

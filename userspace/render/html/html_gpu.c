@@ -54,17 +54,10 @@ static void warnings_json(struct json *json, const struct gpu_timeline *timeline
 
 static void texts_json(struct json *json)
 {
-	static const char *const idle[GPU_IDLE_COUNT] = {
-		[GPU_IDLE_STARVED] = "launch_starved_ns",
-		[GPU_IDLE_BLOCKING] = "blocking_ns",
-		[GPU_IDLE_STALLED] = "dependency_stalled_ns",
-		[GPU_IDLE_UNKNOWN] = "unknown_ns",
-	};
-
 	json_key(json, "idle_texts");
 	json_object_begin(json);
 	for (unsigned i = 0; i < GPU_IDLE_COUNT; i++)
-		json_field_string(json, idle[i], gpu_idle_texts[i]);
+		json_field_string(json, gpu_json_idle_keys[i], gpu_idle_texts[i]);
 	json_object_end(json);
 	json_key(json, "piece_texts");
 	json_object_begin(json);

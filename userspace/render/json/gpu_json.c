@@ -10,14 +10,13 @@
 #include "util/template_fold.h"
 #include "util/utf8.h"
 
-/* Of names, if not all rows are written. */
+/* Limits of a name, if the tables are for people. */
 #define NAME_COLUMNS 130
 #define NAME_BYTES 240
 
-/* Where numbers go, and how many rows of each table. */
 struct gpu_json {
 	struct json *json;
-	size_t rows;
+	size_t rows; /* limit for each table; SIZE_MAX: all rows, for programs */
 };
 
 /* Begins a table. Returns the number of its rows. */
@@ -39,7 +38,7 @@ static void rows_end(const struct gpu_json *out, const char *key, size_t count)
 	json_field_u64(out->json, name, count - out->rows);
 }
 
-/* The name of a kernel or span; for people a short one, as in the text. */
+/* The name of a kernel or span. For people it is shortened, as in the text. */
 static void name_json(const struct gpu_json *out, const char *name)
 {
 	char *folded;
@@ -140,14 +139,19 @@ static void stream_json(struct json *json, const struct gpu_timeline_stream *str
 	json_object_end(json);
 }
 
+const char *const gpu_json_idle_keys[GPU_IDLE_COUNT] = {
+	[GPU_IDLE_STARVED] = "launch_starved_ns",
+	[GPU_IDLE_BLOCKING] = "blocking_ns",
+	[GPU_IDLE_STALLED] = "dependency_stalled_ns",
+	[GPU_IDLE_UNKNOWN] = "unknown_ns",
+};
+
 static void idle_json(struct json *json, const struct gpu_device_report *device)
 {
 	json_key(json, "idle");
 	json_object_begin(json);
-	json_field_u64(json, "launch_starved_ns", device->idle_ns[GPU_IDLE_STARVED]);
-	json_field_u64(json, "blocking_ns", device->idle_ns[GPU_IDLE_BLOCKING]);
-	json_field_u64(json, "dependency_stalled_ns", device->idle_ns[GPU_IDLE_STALLED]);
-	json_field_u64(json, "unknown_ns", device->idle_ns[GPU_IDLE_UNKNOWN]);
+	for (unsigned i = 0; i < GPU_IDLE_COUNT; i++)
+		json_field_u64(json, gpu_json_idle_keys[i], device->idle_ns[i]);
 	json_object_end(json);
 }
 

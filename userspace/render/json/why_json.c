@@ -26,7 +26,7 @@ static const char *step_state(const struct why_step *step)
 {
 	if (step->handed)
 		return "handed-over";
-	if (step->unborn)
+	if (step->not_started)
 		return "not-started";
 	return step->state ? values_thread_state(step->state) : "unknown";
 }

@@ -340,12 +340,11 @@ static void print_path(const struct gpu_printer *printer, const struct gpu_path 
 	put_rest(printer, path->sums.len);
 }
 
-/* What would have to be known for paths that lead elsewhere. */
+/* What is unknown and could lead the paths elsewhere. */
 static void print_path_unknown(const struct gpu_printer *printer)
 {
 	const struct gpu_timeline *timeline = printer->report->timeline;
 	char count[UNITS_TEXT];
-
 	bool streams = !timeline->probed && timeline->streams.len > 1;
 
 	if (!printer->report->paths.len ||

@@ -220,9 +220,9 @@ static void put_step(const struct why_printer *printer, const struct why_step *s
 		put_meaning(printer, step);
 		break;
 	default:
-		fputs(step->handed   ? "of the span"
-		      : step->unborn ? "before its start"
-				     : "not known",
+		fputs(step->handed        ? "of the span"
+		      : step->not_started ? "before its start"
+					  : "not known",
 		      printer->out);
 		break;
 	}
@@ -390,7 +390,7 @@ static void put_waker(const struct why_printer *printer, const struct why_step *
 
 	if (step->handed)
 		fputs(" ← handed over to ", printer->out);
-	else if (step->unborn)
+	else if (step->not_started)
 		fputs(" ← started by ", printer->out);
 	else if (step->owned)
 		fputs(" ← not ended by ", printer->out);

@@ -13,9 +13,6 @@
 #include "bpf/record.h"
 #include "target/process/process.h"
 
-#define TEXT_(x) #x
-#define TEXT(x) TEXT_(x)
-
 /* Finds a whole word in a comma-separated list. */
 static const char *option_find(const char *options, const char *option)
 {
@@ -40,7 +37,7 @@ static bool cgroup_mount(const char *controllers, char *point, size_t size)
 		const char *rest = strstr(line, *controllers ? " - cgroup " : " - cgroup2 ");
 		const char *option = rest && *controllers ? option_find(rest, controllers) : rest;
 
-		if (!option || sscanf(line, "%*u %*u %*s %*s %" TEXT(4095) "s", place) != 1)
+		if (!option || sscanf(line, "%*u %*u %*s %*s %4095s", place) != 1)
 			continue;
 		process_unescape(place);
 		snprintf(point, size, "%s", place);
@@ -72,6 +69,13 @@ static bool folders_up(char *path, size_t mount_len, const char *controllers, fo
 	return false;
 }
 
+/* A cgroup outside of our cgroup namespace, such as "/../a". No mount of ours has it: its path
+ * would lead to some folder that who has named the cgroup may have made. */
+static bool is_outside(const char *folder)
+{
+	return !strncmp(folder, "/..", 3) && (!folder[3] || folder[3] == '/');
+}
+
 /* Lines look like "4:cpu,cpuacct:/a/b"; the unified hierarchy is "0::/a/b". */
 static bool folders_each(pid_t tid, char *path, size_t size, folder_fn each, void *arg)
 {
@@ -89,7 +93,8 @@ static bool folders_each(pid_t tid, char *path, size_t size, folder_fn each, voi
 			continue;
 		*folder++ = '\0';
 		folder[strcspn(folder, "\n")] = '\0';
-		if (!cgroup_mount(controllers, point, sizeof(point)) || strlen(point) >= size)
+		if (is_outside(folder) || !cgroup_mount(controllers, point, sizeof(point)) ||
+		    strlen(point) >= size)
 			continue;
 		snprintf(path, size, "%s%s", point, folder);
 		found = folders_up(path, strlen(point), controllers, each, arg);
@@ -156,7 +161,8 @@ static const struct {
 };
 #define IO_LIMITS (sizeof(io_limits) / sizeof(io_limits[0]))
 
-/* Reads a file of limits; `row`: of io_limits, IO_LIMITS: io.max, which has all of them. */
+/* Reads a file of limits: that of a row of io_limits, or with IO_LIMITS io.max, which has those of
+ * all rows. */
 static void limits_read(struct limit_search *search, const char *path, size_t row)
 {
 	const char *name = row < IO_LIMITS ? io_limits[row].old_file : "io.max";

@@ -14,9 +14,9 @@ bool cgroup_path(char *path, size_t size, pid_t tid, uint64_t ino);
 /* How much of a disk a cgroup may use in a second. */
 struct cgroup_io_limit {
 	uint64_t cgroup; /* inode of its folder */
-	uint64_t limit;
-	uint32_t dev;  /* in the kernel's encoding: struct file_key */
-	uint32_t kind; /* WAFFLE_IO_LIMIT_* */
+	uint64_t limit;  /* bytes or requests a second */
+	uint32_t dev;    /* in the kernel's encoding: struct file_key */
+	uint32_t kind;   /* WAFFLE_IO_LIMIT_* */
 };
 /* Fills in the limits of a process's cgroup and those above it, and returns their number. */
 size_t cgroup_io_limits(pid_t pid, struct cgroup_io_limit *limits, size_t max);
@@ -24,7 +24,7 @@ size_t cgroup_io_limits(pid_t pid, struct cgroup_io_limit *limits, size_t max);
 /* The process with the most resident memory. */
 struct cgroup_user {
 	uint64_t bytes;
-	uint32_t pid;
+	uint32_t pid; /* 0: none */
 	char comm[16];
 };
 /* Finds it among the first thousand processes of the cgroup at `path` and those below it. False:

@@ -18,9 +18,6 @@
 
 #include "target/process/process.h"
 
-#define TEXT_(x) #x
-#define TEXT(x) TEXT_(x)
-
 uint32_t dev_of_kernel(dev_t dev)
 {
 	return (uint32_t)(major(dev) << 20 | minor(dev));
@@ -46,8 +43,7 @@ static bool mount_find(const char *table, uint32_t dev, char *type, size_t type_
 		unsigned high, low;
 		const char *rest = strstr(line, " - ");
 
-		if (!rest ||
-		    sscanf(line, "%*u %*u %u:%u %*s %" TEXT(4095) "s", &high, &low, place) != 3 ||
+		if (!rest || sscanf(line, "%*u %*u %u:%u %*s %4095s", &high, &low, place) != 3 ||
 		    (high << 20 | low) != dev)
 			continue;
 		rest += strlen(" - ");

@@ -5,8 +5,8 @@
 #include <string.h>
 
 struct image_pages {
-	uint64_t bytes;
-	size_t count;
+	uint64_t bytes; /* that were read so far */
+	size_t count;   /* of slots */
 	struct page_slot {
 		uint64_t page; /* address; 0: unused */
 		size_t bytes;

@@ -14,9 +14,8 @@
 #define PARENTS_MAX 1000
 #define THREADS_MAX 4096
 
-/* The tid of a thread in the innermost pid namespace that it belongs to: the last number of the
- * line "NSpid:". 0: unknown. */
-static uint32_t seen_tid(pid_t pid, uint32_t tid)
+/* The last number of the line "NSpid:". */
+uint32_t process_seen_tid(pid_t pid, uint32_t tid)
 {
 	char path[64], line[512];
 	uint32_t seen = 0;
@@ -38,7 +37,7 @@ static uint32_t seen_tid(pid_t pid, uint32_t tid)
 
 bool process_has_tid(pid_t pid, uint32_t tid)
 {
-	return tid && seen_tid(pid, tid) == tid;
+	return tid && process_seen_tid(pid, tid) == tid;
 }
 
 void process_tids_each(pid_t pid, void (*each)(uint32_t seen, uint32_t tid, void *arg), void *arg)
@@ -53,7 +52,7 @@ void process_tids_each(pid_t pid, void (*each)(uint32_t seen, uint32_t tid, void
 	folder = opendir(path);
 	for (unsigned i = 0; folder && i < THREADS_MAX && (entry = readdir(folder)); i++) {
 		uint32_t tid = (uint32_t)strtoul(entry->d_name, NULL, 10);
-		uint32_t seen = tid ? seen_tid(pid, tid) : 0;
+		uint32_t seen = tid ? process_seen_tid(pid, tid) : 0;
 
 		if (seen)
 			each(seen, tid, arg);

@@ -7,10 +7,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* The tid by which a process sees its thread, in the innermost pid namespace that it belongs to. 0:
+ * there is no such thread. This takes some 10 µs. */
+uint32_t process_seen_tid(pid_t pid, uint32_t tid);
 /* Whether a process has a thread with this tid, and sees it by the same one. */
 bool process_has_tid(pid_t pid, uint32_t tid);
 /* Calls a function with the tids of a process that sees others than we do, of up to 4096 threads.
- * This takes some 10 µs for each. */
+ * This takes as long as process_seen_tid() for each. */
 void process_tids_each(pid_t pid, void (*each)(uint32_t seen, uint32_t tid, void *arg), void *arg);
 /*
  * Whether system calls that the process does not make by itself may end it, because of seccomp. The

@@ -150,9 +150,6 @@ enum { /* Include/internal/pycore_debug_offsets.h */
 /* Of PyHeapTypeObject, the bytes between its PyTypeObject and ht_cached_keys:
  * Include/cpython/object.h. */
 #define CACHED_KEYS_AFTER_TYPE 464
-/* PyTypeObject: tp_name and tp_flags, which are the same in all versions */
-#define TYPE_NAME 24
-#define TYPE_FLAGS 168
 
 /* ---- the process ---- */
 
@@ -184,10 +181,11 @@ static bool offsets_make_sense(const uint64_t *words)
 	return true;
 }
 
-/* Returns 0 if the section is not where it is known to be. */
+/* The offset of ht_cached_keys. 0: the section of types is not where we expect it. */
 static uint32_t cached_keys_told(const uint64_t *type)
 {
-	return type[OFFSET_TYPE_NAME] == TYPE_NAME && type[OFFSET_TYPE_FLAGS] == TYPE_FLAGS &&
+	return type[OFFSET_TYPE_NAME] == PYTHON_TYPE_NAME &&
+			       type[OFFSET_TYPE_FLAGS] == PYTHON_TYPE_FLAGS &&
 			       type[OFFSET_TYPE_SIZE] < 1u << 12
 		       ? (uint32_t)type[OFFSET_TYPE_SIZE] + CACHED_KEYS_AFTER_TYPE
 		       : 0;

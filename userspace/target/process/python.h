@@ -16,6 +16,12 @@
 #include "target/process/image.h"
 #include "target/process/process.h"
 
+/* Offsets in objects that are the same in all versions: Include/object.h and
+ * Include/cpython/object.h. */
+#define PYTHON_OBJECT_TYPE 8  /* PyObject: ob_type */
+#define PYTHON_TYPE_NAME 24   /* PyTypeObject: tp_name */
+#define PYTHON_TYPE_FLAGS 168 /* PyTypeObject: tp_flags */
+
 /* Code of the interpreter in the process; all 0: unknown. */
 struct python_code_range {
 	uint64_t start, end;           /* of the mapping with its loop */

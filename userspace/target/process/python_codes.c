@@ -29,7 +29,6 @@
 #define CODE_BEFORE_3_11 48 /* co_code, a bytes object */
 /* CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR */
 #define FLAGS_SUSPEND (0x20u | 0x80u | 0x200u)
-#define OBJECT_TYPE 8 /* PyObject: ob_type */
 
 static bool word_read(const struct image *image, uint64_t address, uint64_t *word)
 {
@@ -58,7 +57,7 @@ bool python_code_at(struct python_code *code, const struct python *python,
 
 	*code = (struct python_code){.address = address};
 	if (!word_read(image, address, &references) ||
-	    !word_read(image, address + OBJECT_TYPE, &type) || type != python->code_type ||
+	    !word_read(image, address + PYTHON_OBJECT_TYPE, &type) || type != python->code_type ||
 	    !is_living(python, references) ||
 	    !word_read(image, address + python->kernel.code_name, &code->name) ||
 	    !image_read(image, address + (old ? FLAGS_BEFORE_3_11 : FLAGS_SINCE_3_11), &flags,
@@ -174,9 +173,9 @@ static void code_check(struct codes_search *search, uint64_t address, const uint
 static void words_search(struct codes_search *search, uint64_t address, const uint64_t *words,
 			 size_t count)
 {
-	for (size_t i = OBJECT_TYPE / 8; i < count; i += CODE_ALIGNMENT / 8)
+	for (size_t i = PYTHON_OBJECT_TYPE / 8; i < count; i += CODE_ALIGNMENT / 8)
 		if (words[i] == search->python->code_type && chunk_bytes(search) < CHUNK_BYTES_MAX)
-			code_check(search, address + 8 * i - OBJECT_TYPE, words + i - 1,
+			code_check(search, address + 8 * i - PYTHON_OBJECT_TYPE, words + i - 1,
 				   count - i + 1);
 }
 

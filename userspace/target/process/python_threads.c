@@ -11,10 +11,8 @@
 #define FRAMES_MAX 1024
 #define KEYS_MAX 256
 
-/* Include/object.h, Include/cpython/object.h: the same in all versions. */
-#define OBJECT_TYPE 8
+/* PyTypeObject: Include/cpython/object.h, the same in all versions */
 #define TYPE_BASIC_SIZE 32
-#define TYPE_FLAGS 168
 #define TYPE_DICT_OFFSET 288
 #define FLAG_INLINE_VALUES (1u << 2)
 #define FLAG_MANAGED_DICT (1u << 4)
@@ -171,10 +169,10 @@ static bool inline_read(const struct python_threads *threads, uint64_t object, u
 static bool attributes_find(const struct python_threads *threads, uint64_t object,
 			    struct table *table)
 {
-	uint64_t type = word_read(threads, object + OBJECT_TYPE), offset, dict;
+	uint64_t type = word_read(threads, object + PYTHON_OBJECT_TYPE), offset, dict;
 	uint32_t flags, version = threads->python.version;
 
-	if (!type || !bytes_read(threads, type + TYPE_FLAGS, &flags, sizeof(flags)))
+	if (!type || !bytes_read(threads, type + PYTHON_TYPE_FLAGS, &flags, sizeof(flags)))
 		return false;
 	if (version < VERSION(11) || !(flags & FLAG_MANAGED_DICT)) {
 		offset = word_read(threads, type + TYPE_DICT_OFFSET);

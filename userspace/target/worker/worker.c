@@ -12,6 +12,8 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -43,7 +45,7 @@ struct worker_process {
 	struct worker_sockets sockets;
 	pid_t helper;
 	bool broken;
-	uid_t owner;      /* owner of the files that the worker has read; 0: only root's */
+	uint64_t owner;   /* owner_of() the files that the worker has read */
 	uint64_t culprit; /* key under which its death is counted, see culprit_of() */
 	bool named;       /* the request names a file, which the worker will ask for */
 	struct debuginfod *debuginfod;
@@ -271,23 +273,46 @@ static int file_open(const char *name, char real[PATH_MAX])
 	return fd;
 }
 
-/* The user who may have written a file. -1: anyone. */
-static uid_t owner_of(const struct stat *status)
+/* Whether only the root of this machine can have written a file that belongs to root. The root of a
+ * container writes to its overlay, and users mount sticks, images and FUSE file systems that say
+ * that root owns a file: with "nosuid". */
+static bool is_our_roots(int fd, const struct stat *status)
 {
-	return status->st_mode & (S_IWGRP | S_IWOTH) ? (uid_t)-1 : status->st_uid;
+	uint64_t device = (uint64_t)major(status->st_dev) << 20 | minor(status->st_dev);
+	struct stat folder;
+	struct statvfs mount;
+
+	if (!stat("/", &folder) && folder.st_dev == status->st_dev)
+		return true;
+	return mounts_device_answers(getpid(), device) && !fstatvfs(fd, &mount) &&
+	       !(mount.f_flag & ST_NOSUID);
+}
+
+#define OWNER_ANYONE UINT64_MAX
+/* The root of some other file system, whose number is added. */
+#define OWNER_OF_DEVICE (1ull << 63)
+
+/* Who may have written a file: the user, but 0 only for the root of this machine. */
+static uint64_t owner_of(int fd, const struct stat *status)
+{
+	if (status->st_mode & (S_IWGRP | S_IWOTH))
+		return OWNER_ANYONE;
+	if (status->st_uid || is_our_roots(fd, status))
+		return status->st_uid;
+	return OWNER_OF_DEVICE | status->st_dev;
 }
 
 /* Records that the worker got a file, with which its owner may have taken it over. */
 static void process_saw(struct worker_process *process, int fd)
 {
 	struct stat status;
-	uid_t owner;
+	uint64_t owner;
 
 	if (fd < 0 || input_stat(fd, &status))
 		return;
-	owner = owner_of(&status);
+	owner = owner_of(fd, &status);
 	if (owner && process->owner)
-		process->owner = owner == process->owner ? owner : (uid_t)-1;
+		process->owner = owner == process->owner ? owner : OWNER_ANYONE;
 	else if (owner)
 		process->owner = owner;
 }
@@ -339,7 +364,7 @@ static void open_note(const struct worker_process *process, const char *name, in
 
 	if (!opens)
 		return;
-	if (result == -ENOENT && name[0] == '/') {
+	if (result == -ENOENT && name[0] == '/' && opens->count < WORKER_OPENS_MAX) {
 		wire_put_text(&opens->missing, name);
 		opens->count++;
 	} else {
@@ -607,13 +632,13 @@ static int value_of(int32_t value)
 static int process_for(struct worker_process *process, int fd)
 {
 	struct stat status;
-	uid_t owner;
+	uint64_t owner;
 	int result = 0;
 
 	if (fd < 0 || input_stat(fd, &status))
 		return 0; /* the request has only a name */
-	owner = owner_of(&status);
-	if (process->owner && (owner != process->owner || owner == (uid_t)-1))
+	owner = owner_of(fd, &status);
+	if (process->owner && (owner != process->owner || owner == OWNER_ANYONE))
 		result = process_renew(process);
 	process_saw(process, fd);
 	return result;

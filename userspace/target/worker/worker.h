@@ -81,12 +81,14 @@ uint64_t worker_cpu_ns(void);
  */
 int worker_call(enum worker_use use, enum worker_op op, const struct wire_out *request, int fd,
 		const char *name, struct wire_out *reply, struct error *err);
-/* What a worker asked for during a request, besides the request's own file. */
+/* What a worker asked for during a request, besides the request's own file. A worker that a file
+ * has taken over may ask without end. */
+#define WORKER_OPENS_MAX 64
 struct worker_opens {
-	struct wire_out
-		missing; /* names of files that are not there, as wire_put_text() writes them */
-	uint32_t count;  /* of these */
-	bool other;      /* some other file was opened, or can't be */
+	/* Names of files that are not there, as wire_put_text() writes them. */
+	struct wire_out missing;
+	uint32_t count; /* of these, at most WORKER_OPENS_MAX */
+	bool other;     /* some other file was opened, or can't be, or too many are missing */
 };
 /* The same. `opens` is zero at first, and the caller frees its names. */
 int worker_call_watched(enum worker_use use, enum worker_op op, const struct wire_out *request,

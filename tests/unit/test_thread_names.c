@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Threads of Python in another pid namespace, in a process of very many threads. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "capture/address_space/hit_image.h"
+#include "capture/enrich/thread_names_internal.h"
+#include "target/process/process_tids.h"
+#include "target/process/python_threads.h"
+
+enum { PID = 4194305, THREADS = 4000, FIRST = 10000, NAMED = 80, STEPS = NAMED / 8 };
+
+static unsigned reads, reads_in_step, most_in_step, steps;
+
+int __wrap_hit_image_open(struct image *image, const struct kernel *kernel, pid_t pid, uint64_t ts);
+const struct python *__wrap_stacks_interpreter(const struct stacks *stacks, uint32_t tgid);
+bool __wrap_python_threads_begin(struct python_threads *threads, const struct python *python,
+				 const struct image *image);
+bool __wrap_python_threads_step(struct python_threads *threads, python_thread_fn *each, void *arg);
+void __wrap_python_threads_end(struct python_threads *threads);
+bool __wrap_image_is_there(const struct image *image);
+bool __wrap_process_has_tid(pid_t pid, uint32_t tid);
+uint32_t __wrap_process_seen_tid(pid_t pid, uint32_t tid);
+
+int __wrap_hit_image_open(struct image *image, const struct kernel *kernel, pid_t pid, uint64_t ts)
+{
+	(void)kernel, (void)pid, (void)ts;
+	*image = (struct image){-1, -1};
+	return 0;
+}
+
+const struct python *__wrap_stacks_interpreter(const struct stacks *stacks, uint32_t tgid)
+{
+	static const struct python python;
+
+	(void)stacks, (void)tgid;
+	return &python;
+}
+
+bool __wrap_python_threads_begin(struct python_threads *threads, const struct python *python,
+				 const struct image *image)
+{
+	(void)threads, (void)python, (void)image;
+	steps = 0;
+	return true;
+}
+
+/* Its threads are the last ones, which are in front in the list of threads, and then the first
+ * ones. */
+bool __wrap_python_threads_step(struct python_threads *threads, python_thread_fn *each, void *arg)
+{
+	(void)threads;
+	most_in_step = reads_in_step > most_in_step ? reads_in_step : most_in_step;
+	reads_in_step = 0;
+	for (unsigned i = 8 * steps; i < 8 * steps + 8; i++) {
+		struct python_thread thread = {.seen_tid = 1 + (i % 2 ? THREADS - 1 - i : i)};
+
+		snprintf(thread.name, sizeof(thread.name), "worker %u", thread.seen_tid);
+		each(&thread, arg);
+	}
+	return ++steps < STEPS;
+}
+
+void __wrap_python_threads_end(struct python_threads *threads)
+{
+	(void)threads;
+}
+
+bool __wrap_image_is_there(const struct image *image)
+{
+	(void)image;
+	return true;
+}
+
+bool __wrap_process_has_tid(pid_t pid, uint32_t tid)
+{
+	(void)pid, (void)tid;
+	return false;
+}
+
+uint32_t __wrap_process_seen_tid(pid_t pid, uint32_t tid)
+{
+	assert_int_equal(pid, PID);
+	reads++;
+	reads_in_step++;
+	return tid - FIRST + 1;
+}
+
+static int name_check(struct waffle_rec *rec, void *arg)
+{
+	const struct waffle_rec_thread_name *name = (const struct waffle_rec_thread_name *)rec;
+	unsigned *count = arg;
+	char expected[WAFFLE_THREAD_NAME];
+
+	snprintf(expected, sizeof(expected), "worker %u", rec->tid - FIRST + 1);
+	assert_string_equal(name->name, expected);
+	++*count;
+	return 0;
+}
+
+/* Records wait meanwhile, so that a step must not read the tids of all threads. */
+static void test_each_tid_of_another_namespace_is_read_once(void **state)
+{
+	struct thread_names *names = thread_names_open(NULL, (const struct stacks *)"");
+	unsigned count = 0;
+
+	(void)state;
+	assert_non_null(names);
+	for (uint32_t i = 0; i < THREADS; i++) {
+		struct waffle_rec_task task = {
+			.rec = {.ts = i + 1, .tid = FIRST + i, .kind = WAFFLE_REC_TASK},
+			.tgid = PID,
+			.flags = WAFFLE_TASK_TRACED_FLAG,
+			.start_ts = i + 1};
+
+		thread_names_record(names, &task.rec);
+	}
+	for (unsigned look = 0; look < 2 * THREADS / 100 / STEPS; look++) {
+		thread_names_look_all(names, UINT64_MAX);
+		thread_names_each(names, name_check, &count);
+	}
+	assert_int_equal(count, NAMED);
+	assert_in_range(most_in_step, 1, 200);
+	/* Those of threads with a name are read again each time: whether they live. */
+	assert_in_range(reads, THREADS, THREADS + 2 * THREADS / 100 / STEPS * NAMED);
+	thread_names_close(names);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_each_tid_of_another_namespace_is_read_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
