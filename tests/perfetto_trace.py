@@ -33,6 +33,7 @@ class Trace:
         self.violations = []
         self.tracks = {}
         self.slices, self.instants, self.counters = [], [], []
+        self.waits = []  # slices of the tracks of threads' waits, which are not in `slices`
         self.frequencies = []  # time, CPU, kHz
         self.switches, self.states, self.wakings = [], [], []
         self.flows = []  # (cause, caused)

@@ -39,6 +39,11 @@ class Whole:
                 seen.add(at)
                 at = tracks[at].parent
 
+    def is_waits(self, track):
+        """It is the track of a thread's waits."""
+        above = self.trace.tracks.get(track.parent)
+        return track.name.startswith("waits of ") and above and above.tid is not None
+
     def slices(self):
         stacks = defaultdict(list)
         carriers = defaultdict(list)
@@ -59,7 +64,7 @@ class Whole:
             elif kind == BEGIN:
                 item.depth = len(stack)
                 stack.append(item)
-                self.trace.slices.append(item)
+                (self.trace.waits if self.is_waits(track) else self.trace.slices).append(item)
             else:
                 item.end = ts
                 self.trace.instants.append(item)
@@ -88,7 +93,7 @@ class Whole:
 
     def nesting(self):
         by_track = defaultdict(list)
-        for item in self.trace.slices:
+        for item in self.trace.slices + self.trace.waits:
             if item.end is None:
                 continue
             if item.end < item.ts:

@@ -3,7 +3,7 @@
 """Reads a Perfetto trace with the official schema, as the trace processor would, and complains.
 
 As a program: validate_perfetto.py FILE... prints every violation and exits with 1 if there is one.
-As a module: trace = load(path); trace.violations, trace.slices, trace.instants, trace.counters,
+As a module: trace = load(path); trace.violations, trace.slices, trace.waits, trace.instants, trace.counters,
 trace.switches, trace.states, trace.flows, trace.tracks. Times are the trace's (CLOCK_BOOTTIME, ns).
 
 The checks are those mistakes that the trace processor takes without an error, or that lose data:

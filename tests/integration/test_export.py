@@ -170,6 +170,33 @@ def test_perfetto_scheduler_data_shows_states_and_wakers(captures, tmp_path):
     assert [flags for _, waker, pid, flags in sorted(trace.wakings) if pid == 101] == [0, 0x10]
 
 
+def long_waits(capture, tmp_path):
+    """Blocked times of at least 1 ms, as threads' states show them: (tid, start, end)."""
+    lines = ndjson(capture, tmp_path)
+    (clock,) = [o["clock"] for o in lines if o["kind"] == "summary"]
+    to_boot = clock["boot_ns"] - clock["monotonic_ns"]
+    return sorted((o["tid"], o["start_ns"] + to_boot, o["end_ns"] + to_boot) for o in lines
+                  if o["kind"] == "sched" and o["name"] == "blocked" and o["end_ns"] - o["start_ns"] >= MS)
+
+
+def wait_times(trace):
+    return sorted((trace.tracks[w.track.parent].tid, w.ts, w.end) for w in trace.waits)
+
+
+def test_perfetto_waits_have_their_cause_and_who_ended_them(captures, tmp_path):
+    trace = perfetto(captures("scenario"), tmp_path)
+    assert [(ms(w.ts), ms(w.end), w.name, w.args["system_call"], w.args["woken_by"])
+            for w in sorted(trace.waits, key=lambda w: w.ts)] == [
+        (10, 11, "user-work", "read", "train (100)"),
+        (30, 33, "disk-write", "write", "neighbour (200)"),
+        (36, 37, "timer", "futex", "an interrupt")]
+    assert wait_times(trace) == long_waits(captures("scenario"), tmp_path)
+    lossy = captures("loss")
+    assert wait_times(perfetto(lossy, tmp_path)) == long_waits(lossy, tmp_path)
+    assert {w.track.name for w in trace.waits} == {"waits of train", "waits of loader\ufffd"}
+    assert all(w.name == w.args["cause"] and w.args["grade"] == "likely" for w in trace.waits)
+
+
 def test_perfetto_after_lost_switches_ends_nothing_twice(captures, tmp_path):
     trace = perfetto(captures("loss"), tmp_path)
     # 100 ran when records began to be lost, and came back after that.
@@ -220,6 +247,7 @@ def test_records_that_contradict_each_other_make_a_valid_trace(captures, tmp_pat
     assert sum(o["kind"] == "event" for o in lines) == sum(
         i.track.name not in ("capture", "data loss") for i in trace.instants)
     json.loads(export(capture, "chrome", tmp_path).read_text())
+    assert set(wait_times(trace)) <= set(long_waits(capture, tmp_path))
 
 
 def test_without_o_the_name_is_the_captures(captures, tmp_path):

@@ -114,6 +114,33 @@ def test_slices_of_perfetto_have_the_causes_of_their_spans(waffle, why, causes, 
 
 
 @tries(3)
+def test_waits_in_perfetto_have_the_causes_that_why_gives_them(waffle, why, causes, tmp_path):
+    path, log = causes("lock")
+    waffle.ok("export", path, "--format", "perfetto", "-o", tmp_path / "trace")
+    trace = validate_perfetto.load(tmp_path / "trace")
+    tid = requests(log)[0][0]["tid"]
+    waits = [w for w in trace.waits if trace.tracks[w.track.parent].tid == tid]
+    for wait in waits:
+        begin, end = (f"{ts - trace.bounds[0]}ns" for ts in (wait.ts, wait.end))
+        (instance,) = why(path, "--thread", tid, "--from", begin, "--to", end)["instances"]
+        assert instance["duration_ns"] == instance["parts"]["blocked_ns"] == wait.end - wait.ts
+        sums = [row["cause"] for row in instance["by_cause"]]
+        assert wait.name == wait.args["cause"] == sums[0]
+        assert wait.args["system_call"] == instance["causes"][0]["chain"][0]["syscall"]
+        if "causes" in wait.args:
+            said = re.findall(r"[\d.]+ % ([a-z-]+)", wait.args["causes"])
+            assert set(said) <= set(sums) and said[0] == sums[0]
+    locks = [w for w in waits if w.args["system_call"] == "futex" and w.end - w.ts > 40 * MS]
+    assert len(locks) == len(requests(log))
+    for wait in locks:
+        if wait.name != "cpu-contention":
+            assert re.fullmatch(r"holder \(\d+\) in refresh", wait.args["culprit"])
+        assert re.fullmatch(r"holder \(\d+\)", wait.args["woken_by"])
+        assert re.search(r"sleep: holder \(\d+\) in refresh", wait.args["causes"])
+        assert re.search(r"^(use_cache|lock_rounds) \(causes.c:\d+\)", wait.args["stack"], re.M)
+
+
+@tries(3)
 def test_a_pipe_is_followed_to_another_process(why, causes):
     path, log = causes("pipe")
     instances = why(path, "--span", "request")["instances"]

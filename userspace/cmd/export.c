@@ -353,8 +353,9 @@ const struct command command_export = {
 	.summary = "Write a .waffle file in the format of another tool",
 	.details = "In Perfetto, spans are slices on their threads, with their keys as arguments. "
 		   "Events are instants, and links are arrows from cause to effect. The CPU tracks "
-		   "and the thread states show what the scheduler did. Lost records are marked on "
-		   "a track of their own.",
+		   "and the thread states show what the scheduler did. Below a thread, a track has "
+		   "its waits of at least 1 ms, with their causes. Lost records are marked on a "
+		   "track of their own.",
 	.options = rows,
 	.option_count = sizeof(rows) / sizeof(rows[0]),
 	.reads_captures = true,

@@ -60,11 +60,7 @@ static void pick_window(struct why *why, const struct why_query *query, bool *fo
 	/* A reused tid names several threads; takes those that existed in the window. */
 	for (uint32_t i = 0; i < model->threads.len; i++) {
 		const struct model_thread *thread = &model->threads.data[i];
-		struct why_instance instance = {.span = MODEL_NONE,
-						.thread = i,
-						.from_ts = from,
-						.to_ts = to,
-						.ended_by = MODEL_NONE};
+		struct why_instance instance = why_window_instance(i, from, to);
 
 		if (!wants_thread(query, model, i))
 			continue;
@@ -198,14 +194,11 @@ static void pick_windows(struct why *why, const struct why_query *query)
 {
 	for (size_t i = 0; i < query->window_count; i++) {
 		const struct why_window *window = &query->windows[i];
-		struct why_instance instance = {.span = MODEL_NONE,
-						.thread = window->thread,
-						.from_ts = window->from_ts,
-						.to_ts = window->to_ts,
-						.ended_by = MODEL_NONE};
 
 		if (model_is_traced(why->model, window->thread) && window->from_ts < window->to_ts)
-			vec_add(&why->instances, instance);
+			vec_add(&why->instances,
+				why_window_instance(window->thread, window->from_ts,
+						    window->to_ts));
 	}
 }
 

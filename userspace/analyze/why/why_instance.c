@@ -25,6 +25,15 @@ struct why_instance why_span_instance(const struct model *model, uint32_t index)
 	};
 }
 
+struct why_instance why_window_instance(uint32_t thread, uint64_t from_ts, uint64_t to_ts)
+{
+	return (struct why_instance){.span = MODEL_NONE,
+				     .thread = thread,
+				     .from_ts = from_ts,
+				     .to_ts = to_ts,
+				     .ended_by = MODEL_NONE};
+}
+
 static int larger(const void *left, const void *right)
 {
 	const struct why_sum *a = left, *b = right;
@@ -159,8 +168,7 @@ static void fold(struct why_walk *walk, uint32_t own)
 	walk->sums.len -= others - kept;
 }
 
-/* Notes whether records were dropped during the instance. */
-static void judge(struct why_instance *instance, const struct why_walk *walk)
+void why_instance_judge(struct why_instance *instance, const struct why_walk *walk)
 {
 	const struct model *model = walk->model;
 
@@ -193,7 +201,7 @@ static void add_own(struct why_instance *instance, const struct why_walk *walk,
 
 void why_instance_take(struct why *why, struct why_walk *walk, struct why_instance *instance)
 {
-	judge(instance, walk);
+	why_instance_judge(instance, walk);
 	if (walk->sums.len)
 		qsort(walk->sums.data, walk->sums.len, sizeof(*walk->sums.data), larger);
 	instance->part = (uint32_t)why->parts.len;

@@ -108,6 +108,9 @@ struct names {
 
 #define ANNOTATIONS_MAX (WAFFLE_KEYS_MAX + OWN_KEY_COUNT)
 
+/* Texts that an event can define: a wait has the most. */
+#define TEXTS_MAX 8
+
 /* A trace id whose number is defined in a sequence. */
 struct trace_number {
 	uint64_t hi, lo;
@@ -125,8 +128,8 @@ struct event {
 	Pf__InternedName names[NAME_LIST_COUNT][ANNOTATIONS_MAX];
 	Pf__InternedName *name_list[NAME_LIST_COUNT][ANNOTATIONS_MAX];
 	size_t name_count[NAME_LIST_COUNT];
-	Pf__InternedName texts[3]; /* a trace, a stack, and causes */
-	Pf__InternedName *text_list[3];
+	Pf__InternedName texts[TEXTS_MAX];
+	Pf__InternedName *text_list[TEXTS_MAX];
 	char trace_text[32];
 	VEC(uint64_t) flows;
 	VEC(uint64_t) flow_ends;
@@ -188,7 +191,7 @@ void event_uint(struct pf_encoder *p, struct sequence *sequence, uint32_t key, u
 void event_text(struct pf_encoder *p, struct sequence *sequence, uint32_t key, const char *text,
 		size_t len);
 /* Defines the number of a text in the sequence, for annotations of this event and later ones. An
- * event has room for two. */
+ * event has room for TEXTS_MAX. */
 void event_define_text(struct pf_encoder *p, uint64_t iid, ProtobufCBinaryData text);
 /* Adds one end of an arrow: where it begins, or where it ends. Both have the same id. */
 void event_add_flow(struct pf_encoder *p, uint64_t id, bool ends);

@@ -15,6 +15,7 @@
 /* A stack, by its numbers in the capture's tables. */
 struct made {
 	uint32_t kernel, user, python;
+	bool wait;     /* of a wait, which may have been unwound by frame pointers alone */
 	uint32_t text; /* number of the text */
 };
 
@@ -30,7 +31,7 @@ struct node_stacks *node_stacks_open(const struct model *model)
 {
 	struct node_stacks *opened;
 
-	if (!model->stacks.len)
+	if (!model->stacks.len && !model->waits.len)
 		return NULL;
 	opened = memory_zeroed(1, sizeof(*opened));
 	opened->model = model;
@@ -57,16 +58,20 @@ static void print_frame(const struct stack_frame *frame, void *arg)
 }
 
 /* Returns the number of the text; 0: there are no frames. */
-static uint32_t text_make(struct node_stacks *stacks, const struct model_stack *stack)
+static uint32_t text_make(struct node_stacks *stacks, const struct made *of, uint64_t ts)
 {
+	const uint32_t numbers[] = {of->python, of->kernel, of->user};
 	char *text = NULL;
 	size_t len = 0;
 	FILE *out = memory_stream(&text, &len);
 	uint32_t number = 0;
 
-	stack_names_all(stacks->names, stack->python_stack, stack->ts, print_frame, out);
-	stack_names_all(stacks->names, stack->kernel_stack, stack->ts, print_frame, out);
-	stack_names_all(stacks->names, stack->user_stack, stack->ts, print_frame, out);
+	for (unsigned i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		if (of->wait)
+			stack_names_each(stacks->names, numbers[i], ts, print_frame, out);
+		else
+			stack_names_all(stacks->names, numbers[i], ts, print_frame, out);
+	}
 	memory_require(!fclose(out));
 	if (len)
 		number = strtab_put(stacks->texts, text, len - 1); /* without the last newline */
@@ -74,29 +79,43 @@ static uint32_t text_make(struct node_stacks *stacks, const struct model_stack *
 	return number;
 }
 
-uint32_t node_stacks_number(struct node_stacks *stacks, uint64_t id)
+static uint32_t made_get(struct node_stacks *stacks, struct made made, uint64_t ts)
 {
-	const struct model_stack *stack = stacks ? model_stack_of(stacks->model, id) : NULL;
-	const struct made *known;
-	struct made made;
-	uint64_t hash;
-	uint32_t index;
+	uint64_t hash = ((uint64_t)made.kernel << 32 | made.user) ^
+			hash_number((uint64_t)made.python << 1 | made.wait);
+	uint32_t index = map_get(&stacks->last, hash);
+	const struct made *known = index == MAP_NONE ? NULL : &stacks->made.data[index];
 
-	if (!stack)
-		return 0;
-	made = (struct made){.kernel = stack->kernel_stack,
-			     .user = stack->user_stack,
-			     .python = stack->python_stack};
-	hash = ((uint64_t)made.kernel << 32 | made.user) ^ hash_number(made.python);
-	index = map_get(&stacks->last, hash);
-	known = index == MAP_NONE ? NULL : &stacks->made.data[index];
 	if (known && known->kernel == made.kernel && known->user == made.user &&
-	    known->python == made.python)
+	    known->python == made.python && known->wait == made.wait)
 		return known->text;
-	made.text = text_make(stacks, stack);
+	made.text = text_make(stacks, &made, ts);
 	map_put(&stacks->last, hash, (uint32_t)stacks->made.len);
 	vec_add(&stacks->made, made);
 	return made.text;
+}
+
+uint32_t node_stacks_number(struct node_stacks *stacks, uint64_t id)
+{
+	const struct model_stack *stack = stacks ? model_stack_of(stacks->model, id) : NULL;
+
+	if (!stack)
+		return 0;
+	return made_get(stacks,
+			(struct made){.kernel = stack->kernel_stack,
+				      .user = stack->user_stack,
+				      .python = stack->python_stack},
+			stack->ts);
+}
+
+uint32_t node_stacks_of_wait(struct node_stacks *stacks, const struct model_wait *wait)
+{
+	if (!stacks || !wait || !(wait->kernel_stack | wait->user_stack))
+		return 0;
+	return made_get(
+		stacks,
+		(struct made){.kernel = wait->kernel_stack, .user = wait->user_stack, .wait = true},
+		wait->from_ts);
 }
 
 const char *node_stacks_text(const struct node_stacks *stacks, uint32_t number, size_t *len)

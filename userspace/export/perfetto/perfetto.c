@@ -31,6 +31,7 @@ static void write_all(struct perfetto *p)
 	flows_begin(p);
 	perfetto_spans(p);
 	perfetto_strays(p);
+	perfetto_waits(p);
 	perfetto_counters(p);
 	perfetto_sched(p);
 	perfetto_tail(p);
@@ -47,8 +48,8 @@ int perfetto_write(const struct model *model, FILE *out, struct error *err)
 	flows_end(p);
 	tracks_end(p);
 	vec_free(&p->strays);
-	vec_free(&p->stack_sequences.list);
-	vec_free(&p->cause_sequences.list);
+	for (unsigned i = 0; i < TEXT_TABLE_COUNT; i++)
+		vec_free(&p->text_sequences[i].list);
 	node_stacks_close(p->stacks);
 	slice_causes_close(p->causes);
 	free(p->has_child);

@@ -37,6 +37,9 @@ struct flow_index {
 	uint32_t *list; /* index of the edge * 2, plus 1 for the caused end */
 };
 
+/* Tables of texts: of `stacks` and of `causes`. */
+enum text_table { TEXT_STACKS, TEXT_CAUSES, TEXT_TABLE_COUNT };
+
 struct perfetto {
 	const struct model *model;
 	struct pf_encoder encoder;
@@ -50,7 +53,7 @@ struct perfetto {
 	/* By the number of a text: the last sequence that defined it. */
 	struct text_sequences {
 		VEC(uint32_t) list;
-	} stack_sequences, cause_sequences;
+	} text_sequences[TEXT_TABLE_COUNT];
 	unsigned char *has_child; /* a bit for each span */
 };
 
@@ -58,6 +61,9 @@ struct perfetto {
 const struct site_names *perfetto_names(const struct perfetto *p, uint32_t site);
 /* Writes the begin of a span. uuid 0: the track of the sequence. */
 void span_begin_put(struct perfetto *p, struct sequence *sequence, uint32_t index, uint64_t uuid);
+/* Adds an argument with a text to the event that is being built. Number 0: nothing. */
+void event_refer(struct perfetto *p, struct sequence *sequence, uint32_t key, enum text_table table,
+		 uint32_t number);
 /* Adds the flows of a node to the event that is being built. */
 void event_flows(struct perfetto *p, uint32_t node, uint64_t ts);
 
@@ -78,6 +84,7 @@ uint64_t tracks_process_uuid(const struct perfetto *p, uint32_t thread);
 void perfetto_head(struct perfetto *p);
 void perfetto_spans(struct perfetto *p);
 void perfetto_strays(struct perfetto *p);
+void perfetto_waits(struct perfetto *p);
 void perfetto_counters(struct perfetto *p);
 void perfetto_sched(struct perfetto *p);
 void perfetto_tail(struct perfetto *p);

@@ -22,54 +22,6 @@ const struct site_names *perfetto_names(const struct perfetto *p, uint32_t site)
 	return names_of_site(&p->encoder, site < count ? site : count);
 }
 
-/* Numbers of stacks begin after those of traces, and those of causes after these. */
-#define STACK_IID (1ull << 40)
-#define CAUSES_IID (1ull << 41)
-
-/* Adds an argument that refers to a text. True: the sequence has to define the text now. */
-static bool event_refer(struct perfetto *p, struct sequence *sequence, uint32_t name, uint64_t iid,
-			struct text_sequences *sequences, uint32_t number)
-{
-	Pf__Annotation *annotation = event_annotate(&p->encoder, sequence, name);
-
-	annotation->value_case = PF__ANNOTATION__VALUE_STRING_VALUE_IID;
-	annotation->string_value_iid = iid + number;
-	while (sequences->list.len <= number)
-		vec_add(&sequences->list, 0);
-	if (sequences->list.data[number] == sequence->id)
-		return false;
-	sequences->list.data[number] = sequence->id;
-	return true;
-}
-
-static void event_stack(struct perfetto *p, struct sequence *sequence,
-			const struct site_names *names, uint64_t id)
-{
-	uint32_t number = node_stacks_number(p->stacks, id);
-	const char *text;
-	size_t len;
-
-	if (!number || !event_refer(p, sequence, names->own[OWN_STACK], STACK_IID,
-				    &p->stack_sequences, number))
-		return;
-	text = node_stacks_text(p->stacks, number, &len);
-	event_define_text(&p->encoder, STACK_IID + number, perfetto_text(&p->encoder, text, len));
-}
-
-static void event_causes(struct perfetto *p, struct sequence *sequence,
-			 const struct site_names *names, uint32_t span)
-{
-	uint32_t number = slice_causes_number(p->causes, span);
-	const char *text;
-	size_t len;
-
-	if (!number || !event_refer(p, sequence, names->own[OWN_CAUSES], CAUSES_IID,
-				    &p->cause_sequences, number))
-		return;
-	text = slice_causes_text(p->causes, number, &len);
-	event_define_text(&p->encoder, CAUSES_IID + number, perfetto_text(&p->encoder, text, len));
-}
-
 void span_begin_put(struct perfetto *p, struct sequence *sequence, uint32_t index, uint64_t uuid)
 {
 	const struct model_span *span = &p->model->spans.data[index];
@@ -78,8 +30,10 @@ void span_begin_put(struct perfetto *p, struct sequence *sequence, uint32_t inde
 	bool alone = node.parent_id == 0 && !(p->has_child[index / 8] >> index % 8 & 1);
 
 	slice_begin(&p->encoder, sequence, uuid, names, &node, alone);
-	event_stack(p, sequence, names, span->id);
-	event_causes(p, sequence, names, index);
+	event_refer(p, sequence, names->own[OWN_STACK], TEXT_STACKS,
+		    node_stacks_number(p->stacks, span->id));
+	event_refer(p, sequence, names->own[OWN_CAUSES], TEXT_CAUSES,
+		    slice_causes_number(p->causes, index));
 	event_flows(p, index, span->start_ts);
 	event_put(&p->encoder);
 }
@@ -92,7 +46,8 @@ static void event_instant_put(struct perfetto *p, struct sequence *sequence, uin
 	struct export_node node = model_event_node(p->model, index);
 
 	instant_begin(&p->encoder, sequence, uuid, names, &node);
-	event_stack(p, sequence, names, event->id);
+	event_refer(p, sequence, names->own[OWN_STACK], TEXT_STACKS,
+		    node_stacks_number(p->stacks, event->id));
 	event_flows(p, flows_event_node(p, index), event->ts);
 	event_put(&p->encoder);
 }
