@@ -62,10 +62,10 @@ ASIDE_NICE = 10
 # Test files that neither measure time nor watch the whole machine, and pass on a machine with five times
 # as much to do as it can. BESIDE_JOBS of them run at once, the longest first: mostly they wait for the
 # kernel to attach and to release probes. All others run one after the other, on a machine that is quiet.
-BESIDE_JOBS = JOBS + 2
+BESIDE_JOBS = JOBS + 1
 BESIDE = [f"tests/{name}.py" for name in (
-    "integration/test_sites integration/test_instrumented integration/test_gpu_library "
-    "integration/test_frameworks integration/test_cpp integration/test_transport integration/test_flight "
+    "integration/test_sites integration/test_transport integration/test_instrumented integration/test_gpu_library "
+    "integration/test_frameworks integration/test_cpp integration/test_flight "
     "integration/test_backends integration/test_python_frameworks integration/test_why_made_up "
     "integration/test_inprocess_hard integration/test_attach integration/test_soak "
     "integration/test_probe_dwarf integration/test_hangs integration/test_bounded "
@@ -94,7 +94,7 @@ BESIDE = [f"tests/{name}.py" for name in (
     "integration/test_fleet integration/test_requests integration/test_replay "
     "integration/test_python_gpu integration/test_python_waits "
     "integration/test_privileges integration/test_leader integration/test_accounts "
-    "integration/test_execs integration/test_left_spans integration/test_run_user "
+    "integration/test_execs integration/test_left_spans "
     "integration/test_reused integration/test_say integration/test_parsing "
     "integration/test_many_stacks integration/test_frame integration/test_worker "
     "integration/test_hardening integration/test_python_probes integration/test_report_causes "

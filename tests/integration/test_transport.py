@@ -499,12 +499,12 @@ def test_threads_without_room_for_a_ring_use_the_kernel(waffle, start, ringed):
     program = begin(start, ringed)
     attached = waffle.attach("-p", program.pid, "--no-report").wait_links(3)
     resource.prlimit(attached.process.pid, resource.RLIMIT_NOFILE, (160, 160))
-    program.ask("threads 60 30 1000", "done")
+    program.ask("threads 60 100 1000", "done")
     assert "the hits of some threads come through the kernel" in attached.wait_notice()
     capture = attached.stop()
     rows = capture.rows()
     for number in range(1, 61):
-        check_steps(rows, 30, first=number * 1000000)
+        check_steps(rows, 100, first=number * 1000000)
     capture.check_sums(lost=0)
     process = process_of(capture, program.pid)
     assert process["transport"] == "ring" and process["ring_records"] > 0
