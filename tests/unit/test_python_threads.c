@@ -189,6 +189,16 @@ static struct python_thread thread_get(const struct layout *layout)
 
 static const size_t layout_count = sizeof(layouts) / sizeof(layouts[0]);
 
+/* Versions before 3.11 are known on x86-64 only (python.c, offsets_know()). */
+static bool is_known(const struct layout *layout)
+{
+#if defined(__x86_64__)
+	return layout->version >= 0x0308;
+#else
+	return layout->version >= 0x030b;
+#endif
+}
+
 static void test_a_threads_name_is_read_in_all_forms(void **state)
 {
 	(void)state;
@@ -200,8 +210,8 @@ static void test_a_threads_name_is_read_in_all_forms(void **state)
 
 			thread_put(&layouts[i], form);
 			seen = thread_get(&layouts[i]);
-			assert_string_equal(seen.name, "loader");
-			assert_int_equal(seen.seen_tid, TID);
+			assert_string_equal(seen.name, is_known(&layouts[i]) ? "loader" : "");
+			assert_int_equal(seen.seen_tid, is_known(&layouts[i]) ? TID : 0);
 		}
 	}
 }
