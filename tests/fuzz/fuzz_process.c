@@ -47,7 +47,7 @@ static void deliver(struct full_record *full, void *arg)
 
 	require(full->record.end_ns >= full->record.start_ns && subject.site);
 	joiner_decode(sinks->joiner, full, &room);
-	record_json(&line, &full->record, &(struct record_json_time){0});
+	record_json(&line, full, &(struct record_json_time){0});
 	check_text(&line);
 	require(line.data[line.len - 1] == '\n' && !memchr(line.data, '\n', line.len - 1));
 	bytes_free(&line);
