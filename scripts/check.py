@@ -9,13 +9,10 @@ so by a reason that begins with "gpu". The last line printed is "N passed, N fai
     check.py            all steps
     check.py lint unit  these
 
-Steps that only compute (ASIDE) run at a low priority while the first of the tests run, which mostly
-wait for the kernel. Their output follows when they are done. What only the tests need is installed
-meanwhile, too.
+What only the tests need is installed while the steps before them run.
 """
 
 import glob
-import json
 import os
 import subprocess
 import sys
@@ -51,13 +48,8 @@ ARM64_NOT = {f"test_{name}" for name in (
 
 # Of thousands of tests on real processes and clocks, a few fail where the machine itself stalls. If no
 # more than AGAIN_MAX failed, each has to pass AGAIN_RUNS times in a row. What broke does not.
-AGAIN_MAX = 8
+AGAIN_MAX = 4
 AGAIN_RUNS = 3
-
-# Steps that need nothing but CPU time, and where their results go. On a quiet machine one of their
-# programs takes a tenth of its time limit.
-ASIDE = ("lint", "aarch64", "fuzz")
-ASIDE_NICE = 10
 
 # Test files that neither measure time nor watch the whole machine, and pass on a machine with five times
 # as much to do as it can. BESIDE_JOBS of them run at once, the longest first: mostly they wait for the
@@ -120,7 +112,7 @@ def run(command, timeout, log=None, env=None):
     return "" if done.returncode == 0 else f"exit status {done.returncode}\n{done.stdout[-4000:]}"
 
 
-def make(target, timeout=1800, **variables):
+def make(target, timeout=900, **variables):
     return run(["make", "-s", "-k", f"-j{JOBS}", target] + [f"{k}={v}" for k, v in variables.items()],
                timeout)
 
@@ -159,7 +151,7 @@ def unit_program(program, emulator=()):
     path = os.path.abspath(f"{RESULTS}/{program.replace('/', '-')}")  # a test may change folders
     for old in glob.glob(f"{path}-*.xml"):
         os.remove(old)
-    failed = run([*emulator, program], 300, log=f"{path}.log",
+    failed = run([*emulator, program], 120, log=f"{path}.log",
                  env={"CMOCKA_MESSAGE_OUTPUT": "XML", "CMOCKA_XML_FILE": f"{path}-%g.xml"})
     results = []
     for report in glob.glob(f"{path}-*.xml"):
@@ -181,7 +173,7 @@ def step_unit():
 
 def step_arm64():
     """For aarch64: everything is compiled, and the unit tests that an emulator can run are run."""
-    yield "make arm64", make("arm64")
+    yield "make arm64", make("arm64", timeout=1800)
     programs = [f"{ARM64}/unit/{os.path.basename(path)[:-2]}"
                 for path in sorted(glob.glob("tests/unit/test_*.c"))]
     programs = [p for p in programs if os.path.basename(p) not in ARM64_NOT and os.path.exists(p)]
@@ -191,7 +183,7 @@ def step_arm64():
 
 
 def fuzz_target(name):
-    return name, run(["scripts/fuzz.sh", name, str(FUZZ_SECONDS), FUZZ_SEED], FUZZ_SECONDS + 300)
+    return name, run(["scripts/fuzz.sh", name, str(FUZZ_SECONDS), FUZZ_SEED], FUZZ_SECONDS + 90)
 
 
 def step_fuzz():
@@ -248,55 +240,30 @@ def again(results):
     return [(name, "" if name in spoilt else message) for name, message in results]
 
 
-class Aside:
-    """A command that runs beside others, at a low priority."""
+class SetUp:
+    """The installation of what only the tests need. It runs beside other steps, at a low priority."""
 
-    def __init__(self, name, *command):
-        self.log = f"{RESULTS}/{name}.log"
+    def __init__(self):
+        self.log = f"{RESULTS}/set-up.log"
         with open(self.log, "w", encoding="utf-8") as log:
-            self.process = subprocess.Popen(["nice", f"-n{ASIDE_NICE}", *command], stdin=subprocess.DEVNULL,
+            self.process = subprocess.Popen(["nice", "scripts/setup.sh", "check"], stdin=subprocess.DEVNULL,
                                             stdout=log, stderr=subprocess.STDOUT)
 
     def finish(self):
-        """Waits for its end; returns its status and its output."""
+        """Waits for its end. Returns an empty string, or why it failed with the end of its output."""
         status = self.process.wait()
         with open(self.log, encoding="utf-8", errors="replace") as log:
-            return status, log.read()
+            return f"exit status {status}\n{log.read()[-4000:]}" if status else ""
 
 
-class AsideSteps:
-    """Steps in a process of their own."""
-
-    def __init__(self, labels):
-        self.path = f"{RESULTS}/aside.json"
-        self.labels = labels
-        self.aside = Aside("aside", sys.executable, __file__, f"--results={self.path}", *labels) if labels else None
-
-    def finish(self):
-        """Waits for their end; returns how many passed, and what failed."""
-        if not self.labels:
-            return 0, []
-        status, output = self.aside.finish()
-        print(output, end="", flush=True)
-        if status:
-            return 0, [f"{' '.join(self.labels)}: exit status {status}"]
-        with open(self.path, encoding="utf-8") as file:
-            return json.load(file)
-
-
-def step_integration(set_up, beside, add):
-    """The tests, and the steps `beside` at the same time, whose results `add` takes. These begin after the
-    set-up, since all tests wait for it."""
-    status, output = set_up.finish()
-    yield "set-up", f"exit status {status}\n{output[-4000:]}" if status else ""
-    aside = AsideSteps(beside)
+def step_integration(set_up):
+    yield "set-up", set_up.finish()
     results = []
     with ThreadPoolExecutor(BESIDE_JOBS) as pool:
         redis = pool.submit(redis_results)
         for some in pool.map(pytest_file, BESIDE):
             results += some
         results += redis.result()
-    add(*aside.finish())
     results += pytest_results("pytest", *[f"--ignore={path}" for path in BESIDE], "tests")
     yield from again(results)
 
@@ -305,62 +272,32 @@ STEPS = {"build": step_build, "unit": step_unit, "lint": step_lint, "aarch64": s
          "fuzz": step_fuzz, "tests": step_integration}
 
 
-class Results:
-    def __init__(self):
-        self.passed, self.failed = 0, []
-
-    def step(self, label, results):
-        """Takes the results of a step, and prints them."""
-        began, before = time.monotonic(), (self.passed, len(self.failed))
-        for name, message in results:
-            if message:
-                self.failed.append(f"{label}: {name}")
-                print(f"FAILED {label}: {name}: {message.strip()}", flush=True)
-            else:
-                self.passed += 1
-        print(f"{label}: {self.passed - before[0]} passed, {len(self.failed) - before[1]} failed"
-              f" ({time.monotonic() - began:.0f} s)", flush=True)
-
-    def add(self, passed, failed):
-        self.passed += passed
-        self.failed += failed
-
-
-def run_steps(labels):
-    """Runs the steps with these labels; those of ASIDE, if there are tests, beside them."""
-    all_results = Results()
-    set_up = None
-    beside = [label for label in labels if label in ASIDE and "tests" in labels]
-    for label in labels:
-        if label != "build" and "tests" in labels:
-            set_up = set_up or Aside("set-up", "scripts/setup.sh", "check")
-        if label == "tests":
-            results = Results()  # the tests' own, since the others' are printed among them
-            results.step(label, step_integration(set_up, beside, all_results.add))
-            all_results.add(results.passed, results.failed)
-        elif label not in beside:
-            all_results.step(label, STEPS[label]())
-        if label == "build" and all_results.failed:
-            break
-    return all_results
-
-
-def main(arguments):
-    """Runs the steps with these labels, or all. With --results=FILE another check.py takes them."""
+def main(words):
+    """Runs the steps with these labels, or all."""
     os.makedirs(RESULTS, exist_ok=True)
-    [path] = [word.partition("=")[2] for word in arguments if word.startswith("--results=")] or [None]
-    words = [word for word in arguments if not word.startswith("--results=")] or list(STEPS)
     if set(words) - set(STEPS):
         sys.exit(f"check.py: the steps are {', '.join(STEPS)}")
-    done = run_steps([label for label in STEPS if label in words])
-    if path:
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump([done.passed, done.failed], file)
-        return 0
-    for name in done.failed:  # again, since where the output is long its middle may be cut
+    labels = [label for label in STEPS if label in (words or STEPS)]
+    passed, failed = 0, []
+    set_up = None
+    for label in labels:
+        if label != "build" and "tests" in labels:
+            set_up = set_up or SetUp()
+        began, before = time.monotonic(), (passed, len(failed))
+        for name, message in STEPS[label](set_up) if label == "tests" else STEPS[label]():
+            if message:
+                failed.append(f"{label}: {name}")
+                print(f"FAILED {label}: {name}: {message.strip()}", flush=True)
+            else:
+                passed += 1
+        print(f"{label}: {passed - before[0]} passed, {len(failed) - before[1]} failed"
+              f" ({time.monotonic() - began:.0f} s)", flush=True)
+        if label == "build" and failed:
+            break
+    for name in failed:  # again, since where the output is long its middle may be cut
         print(f"failed: {name}")
-    print(f"{done.passed} passed, {len(done.failed)} failed", flush=True)
-    return 1 if done.failed or not done.passed else 0
+    print(f"{passed} passed, {len(failed)} failed", flush=True)
+    return 1 if failed or not passed else 0
 
 
 if __name__ == "__main__":

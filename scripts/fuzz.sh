@@ -11,17 +11,16 @@ name=$1
 seconds=$2
 seed=${3:-}
 found=$fuzz/corpus/$name
-options=(-print_final_stats=1 -timeout=10)
+options=(-print_final_stats=1)
 if [ -n "$seed" ]; then
 	found=$(mktemp -d)
 	trap 'rm -rf "$found"' EXIT
-	# make check runs other things at the same time.
-	options=(-seed="$seed" -verbosity=0 -print_funcs=0 -timeout=60)
+	options=(-seed="$seed" -verbosity=0 -print_funcs=0)
 fi
 mkdir -p "$found"
 inputs=()
 for folder in "tests/fuzz/corpus/$name" "tests/fuzz/corpus/${name#fuzz_}"; do
 	[ ! -d "$folder" ] || inputs+=("$folder")
 done
-"$fuzz/bin/$name" -max_total_time="$seconds" -rss_limit_mb=2048 "${options[@]}" \
+"$fuzz/bin/$name" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 "${options[@]}" \
 	-artifact_prefix="$fuzz/$name-" "$found" "${inputs[@]}"

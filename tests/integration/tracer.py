@@ -32,13 +32,12 @@ def wait_until(condition, what, timeout=60.0):
 
 
 def busy_share(seconds=0.3):
-    """How much of the CPUs of this machine is in use now, of 1, but for what runs at a low priority."""
+    """How much of the CPUs of this machine is in use now, of 1."""
 
     def look():
         with open("/proc/stat", encoding="ascii") as stat:
             ticks = [int(x) for x in stat.readline().split()[1:9]]
-        # At a low priority, idle, and idle while a disk works.
-        return sum(ticks), ticks[1] + ticks[3] + ticks[4]
+        return sum(ticks), ticks[3] + ticks[4]  # idle, and idle while a disk works
 
     all_before, idle_before = look()
     time.sleep(seconds)
