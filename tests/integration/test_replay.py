@@ -259,6 +259,13 @@ def packed(data):
     return found
 
 
+def test_chakra_does_not_replace_the_capture(waffle, made):
+    path, _ = made(8)
+    before = path.read_bytes()
+    done = replay(waffle, path, "--chakra", path, code=1)
+    assert "is the capture itself" in done.stderr and path.read_bytes() == before
+
+
 def test_chakra_has_all_nodes_and_dependencies(waffle, made):
     path, truth = made(8)
     out = waffle.path("x.et")

@@ -42,14 +42,15 @@ static void item_see(const struct why *why, const struct why_instance *instance,
 
 static struct answer ask_longest(struct capture *capture, uint64_t end_ts)
 {
+	const struct why_query query = {0};
 	struct error err = ERROR_INIT;
 	struct answer answer = {0};
 	struct why *why;
 
 	capture_load(capture, end_ts);
-	capture_must(
-		why_longest(&why, capture->model, NULL, item_see, &answer, &answer.left_out, &err),
-		err);
+	capture_must(why_longest(&why, capture->model, &query, item_see, &answer, &answer.left_out,
+				 &err),
+		     err);
 	why_free(why);
 	return answer;
 }

@@ -91,20 +91,15 @@ static int print_numbers(const struct gpu_cli *cli, const struct gpu_report *rep
 static int without_operations(const struct gpu_timeline *timeline, const char *file,
 			      struct error *err)
 {
-	struct gpu_problem problems[GPU_PROBLEMS];
-	char lost[512] = "", count[UNITS_TEXT];
-	size_t len = 0;
+	char problems[GPU_PROBLEMS][GPU_PROBLEM_TEXT], lost[512] = "";
+	size_t count = gpu_problems(timeline, problems), len = 0;
 
-	gpu_problems(timeline, problems);
-	for (unsigned i = 0; i < GPU_PROBLEMS && len < sizeof(lost); i++)
-		if (problems[i].count)
-			len += (size_t)snprintf(
-				lost + len, sizeof(lost) - len, "%s%s %s", len ? "; " : ": ",
-				units_format_count(count, problems[i].count),
-				units_plural(problems[i].count, problems[i].one, problems[i].many));
+	for (size_t i = 0; i < count && len < sizeof(lost); i++)
+		len += (size_t)snprintf(lost + len, sizeof(lost) - len, "%s%s", i ? "; " : ": ",
+					problems[i]);
 	return error_set(err, ENODATA,
-			 len ? "%s: the GPU's times were recorded, but no operation is left%s"
-			     : "%s: the GPU's times were recorded, but there was no operation%s",
+			 count ? "%s: the GPU's times were recorded, but no operation is left%s"
+			       : "%s: the GPU's times were recorded, but there was no operation%s",
 			 file, lost);
 }
 

@@ -183,8 +183,8 @@ static int replay_capture(const struct command *command, const struct replay_cli
 
 	for (size_t i = 0; i < cli->what_ifs.len; i++)
 		spans |= replay_what_if_needs_spans(&query->what_ifs[i]);
-	result = capture_open(&capture, command, cli, files, spans, err);
-
+	result = capture_files_spare(files, cli->chakra, err)
+			 ?: capture_open(&capture, command, cli, files, spans, err);
 	if (!result) {
 		build = replay_build_new(capture.timeline);
 		result = replay_build_show(cli, build, query, code, err);

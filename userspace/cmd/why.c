@@ -181,21 +181,28 @@ static void suggest_step(const struct why_cli *cli, const struct model *model, s
 		candidate.frame.function, candidate.stacks, candidate.of, probe);
 }
 
+typedef VEC(uint32_t) shown_spans;
+
+static void spans_list(shown_spans *shown, const struct why *why)
+{
+	for (size_t i = 0; i < why->instances.len; i++)
+		if (why->instances.data[i].span < why->model->spans.len)
+			vec_add(shown, why->instances.data[i].span);
+	for (size_t i = 0; i < why->parts.len; i++)
+		if (why->parts.data[i].span < why->model->spans.len)
+			vec_add(shown, why->parts.data[i].span);
+}
+
 /* Reads the values of the spans that are shown. `waits` may be NULL. */
 static int load_values(struct model *model, const struct why *why, const struct why *waits,
 		       struct error *err)
 {
-	VEC(uint32_t) shown = {0};
+	shown_spans shown = {0};
 	int result;
 
-	for (; why; why = why == waits ? NULL : waits) {
-		for (size_t i = 0; i < why->instances.len; i++)
-			if (why->instances.data[i].span < model->spans.len)
-				vec_add(&shown, why->instances.data[i].span);
-		for (size_t i = 0; i < why->parts.len; i++)
-			if (why->parts.data[i].span < model->spans.len)
-				vec_add(&shown, why->parts.data[i].span);
-	}
+	spans_list(&shown, why);
+	if (waits)
+		spans_list(&shown, waits);
 	result = model_values_load(model, shown.data, shown.len, err);
 	vec_free(&shown);
 	return result;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/gpu/replay.h"
+#include "analyze/gpu/replay_graph.h"
 #include "util/memory.h"
 #include "util/output.h"
 
@@ -182,9 +182,8 @@ static void node_write(struct chakra_writer *writer, uint32_t index)
 static void queues_order(struct chakra_writer *writer)
 {
 	const struct replay_graph *graph = &writer->build->graph;
-	uint32_t *last = memory_get(graph->queue_count * sizeof(*last));
+	uint32_t *last = replay_numbers_none(graph->queue_count);
 
-	memset(last, 0xff, graph->queue_count * sizeof(*last));
 	writer->previous = memory_get(graph->nodes.len * sizeof(*writer->previous));
 	for (uint32_t i = 0; i < graph->nodes.len; i++) {
 		uint32_t queue = graph->nodes.data[i].queue;

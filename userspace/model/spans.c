@@ -97,24 +97,29 @@ static uint32_t span_add(struct model *model, const struct model_span *span)
 	return index;
 }
 
+/* Adds the contexts of spans that have none, up to a number of spans: they had no begin. */
+static void contexts_fill(struct model *model, size_t count)
+{
+	size_t from = model->contexts.len;
+
+	if (from >= count)
+		return;
+	vec_need(&model->contexts, count - from);
+	memset(&model->contexts.data[from], 0, (count - from) * sizeof(struct model_context));
+	model->contexts.len = count;
+}
+
 /* Notes the context of a span whose begin was read. */
 static void context_set(struct builder *builder, uint32_t index, const struct waffle_frame *frame)
 {
 	struct model *model = builder->model;
-	size_t count = model->contexts.len;
 
 	/* The parent may come later. */
 	if (frame->parent && model->spans.data[index].parent == MODEL_NONE)
 		vec_add(&builder->orphans, (struct orphan){frame->parent, index});
 	if (builder->no_contexts)
 		return;
-	if (index >= count) {
-		/* Spans without a begin have no context. */
-		vec_need(&model->contexts, index + 1 - count);
-		memset(&model->contexts.data[count], 0,
-		       (index + 1 - count) * sizeof(struct model_context));
-		model->contexts.len = index + 1;
-	}
+	contexts_fill(model, (size_t)index + 1);
 	model->contexts.data[index] =
 		(struct model_context){frame->parent, frame->trace_hi, frame->trace_lo};
 }
@@ -421,19 +426,6 @@ static void spans_close(struct builder *builder)
 	}
 }
 
-/* Adds those of the last spans, which had no begin. */
-static void contexts_complete(struct builder *builder)
-{
-	struct model *model = builder->model;
-	size_t count = model->contexts.len, missing = model->spans.len - count;
-
-	if (builder->no_contexts || !missing)
-		return;
-	vec_need(&model->contexts, missing);
-	memset(&model->contexts.data[count], 0, missing * sizeof(struct model_context));
-	model->contexts.len += missing;
-}
-
 static void contexts_order(struct model *model, const uint32_t *rank)
 {
 	struct model_context *ordered = memory_get(model->contexts.cap * sizeof(*ordered));
@@ -540,7 +532,8 @@ void spans_finish(struct builder *builder)
 
 	spans_close(builder);
 	parents_resolve(builder);
-	contexts_complete(builder);
+	if (!builder->no_contexts)
+		contexts_fill(model, model->spans.len);
 	spans_order(model);
 	events_order(model);
 	parents_check(model);

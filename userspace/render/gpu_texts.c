@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "render/gpu_texts.h"
 
+#include <stdio.h>
+
+#include "util/units.h"
+
 const char *const gpu_idle_texts[GPU_IDLE_COUNT] = {
 	[GPU_IDLE_STARVED] = "launch-starved: nothing was launched",
 	[GPU_IDLE_BLOCKING] = "blocking: a dependency was not done",
@@ -16,35 +20,62 @@ const char *const gpu_piece_texts[GPU_PIECE_KIND_COUNT] = {
 	[GPU_PIECE_RETURN] = "return to thread ",
 };
 
-void gpu_problems(const struct gpu_timeline *timeline, struct gpu_problem problems[GPU_PROBLEMS])
+enum problem {
+	PROBLEM_DROPPED,
+	PROBLEM_NO_TIMES,
+	PROBLEM_CLAMPED,
+	PROBLEM_OPERATION,
+	PROBLEM_NO_LAUNCH,
+	PROBLEM_REPEATED,
+	PROBLEM_RECORD,
+	PROBLEM_EDGES,
+};
+_Static_assert(PROBLEM_EDGES + 1 == GPU_PROBLEMS, "one text for each problem");
+
+/* What stands after the number. */
+static const struct {
+	const char *one, *many;
+} problem_texts[GPU_PROBLEMS] = {
+	[PROBLEM_DROPPED] = {"operation was dropped by CUPTI", "operations were dropped by CUPTI"},
+	[PROBLEM_NO_TIMES] = {"operation had no times, and is lost",
+			      "operations had no times, and are lost"},
+	[PROBLEM_CLAMPED] = {"operation began before its launch, and was moved there",
+			     "operations began before their launch, and were moved there"},
+	[PROBLEM_OPERATION] = {"operation is of an unknown kind",
+			       "operations are of an unknown kind"},
+	[PROBLEM_NO_LAUNCH] = {"operation has no launch in the capture",
+			       "operations have no launch in the capture"},
+	[PROBLEM_REPEATED] = {"operation has a correlation id that several launches have",
+			      "operations have a correlation id that several launches have"},
+	[PROBLEM_RECORD] = {"record of CUPTI is of an unknown kind",
+			    "records of CUPTI are of unknown kinds"},
+	[PROBLEM_EDGES] = {"dependency was left out", "dependencies were left out"},
+};
+
+size_t gpu_problems(const struct gpu_timeline *timeline, char texts[GPU_PROBLEMS][GPU_PROBLEM_TEXT])
 {
-	uint64_t dropped = 0, zero = 0, clamped = 0, unknown = 0;
+	uint64_t counts[GPU_PROBLEMS] = {
+		[PROBLEM_OPERATION] = timeline->unknown_ops,
+		[PROBLEM_NO_LAUNCH] = timeline->without_launch + timeline->early,
+		[PROBLEM_REPEATED] = timeline->repeated,
+		[PROBLEM_EDGES] = timeline->edges_left_out,
+	};
+	char number[UNITS_TEXT];
+	size_t len = 0;
 
 	for (size_t i = 0; i < timeline->sessions.len; i++) {
-		dropped += timeline->sessions.data[i].dropped;
-		zero += timeline->sessions.data[i].zero_times;
-		clamped += timeline->sessions.data[i].clamped;
-		unknown += timeline->sessions.data[i].unknown;
+		counts[PROBLEM_DROPPED] += timeline->sessions.data[i].dropped;
+		counts[PROBLEM_NO_TIMES] += timeline->sessions.data[i].zero_times;
+		counts[PROBLEM_CLAMPED] += timeline->sessions.data[i].clamped;
+		counts[PROBLEM_RECORD] += timeline->sessions.data[i].unknown;
 	}
-	problems[0] = (struct gpu_problem){dropped, "operation was dropped by CUPTI",
-					   "operations were dropped by CUPTI"};
-	problems[1] = (struct gpu_problem){zero, "operation had no times, and is lost",
-					   "operations had no times, and are lost"};
-	problems[2] = (struct gpu_problem){
-		clamped, "operation began before its launch, and was moved there",
-		"operations began before their launch, and were moved there"};
-	problems[3] = (struct gpu_problem){timeline->unknown_ops, "operation is of an unknown kind",
-					   "operations are of an unknown kind"};
-	problems[4] = (struct gpu_problem){timeline->without_launch + timeline->early,
-					   "operation has no launch in the capture",
-					   "operations have no launch in the capture"};
-	problems[5] = (struct gpu_problem){
-		timeline->repeated, "operation has a correlation id that several launches have",
-		"operations have a correlation id that several launches have"};
-	problems[6] = (struct gpu_problem){unknown, "record of CUPTI is of an unknown kind",
-					   "records of CUPTI are of unknown kinds"};
-	problems[7] = (struct gpu_problem){timeline->edges_left_out, "dependency was left out",
-					   "dependencies were left out"};
+	for (size_t i = 0; i < GPU_PROBLEMS; i++)
+		if (counts[i])
+			snprintf(texts[len++], GPU_PROBLEM_TEXT, "%s %s",
+				 units_format_count(number, counts[i]),
+				 units_plural(counts[i], problem_texts[i].one,
+					      problem_texts[i].many));
+	return len;
 }
 
 uint64_t gpu_clock_error_max(const struct gpu_timeline *timeline)

@@ -13,13 +13,12 @@ extern const char *const gpu_idle_texts[GPU_IDLE_COUNT];
 /* What stands before the name of a part of the critical path. */
 extern const char *const gpu_piece_texts[GPU_PIECE_KIND_COUNT];
 
-/* What is missing or doubtful. `count` 0: nothing of this kind. */
-struct gpu_problem {
-	uint64_t count;
-	const char *one, *many; /* what stands after the number */
-};
+/* Writes what is missing or doubtful, such as "2 operations were dropped by CUPTI". Returns the
+ * number of texts. */
 #define GPU_PROBLEMS 8
-void gpu_problems(const struct gpu_timeline *timeline, struct gpu_problem problems[GPU_PROBLEMS]);
+#define GPU_PROBLEM_TEXT 128
+size_t gpu_problems(const struct gpu_timeline *timeline,
+		    char texts[GPU_PROBLEMS][GPU_PROBLEM_TEXT]);
 
 /* The largest error of the recorders' clocks; 0: none is known. */
 uint64_t gpu_clock_error_max(const struct gpu_timeline *timeline);

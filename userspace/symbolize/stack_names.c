@@ -50,7 +50,8 @@ struct stack_names {
 	VEC(struct names_variable) variables;
 	struct map variable_at; /* address → last entry looked up there */
 	struct strtab *texts;
-	pthread_mutex_t lock; /* of all of it, for those functions that several threads may call */
+	/* Protects all of it in the functions that several threads may call. */
+	pthread_mutex_t lock;
 };
 
 static void index_kernel(struct stack_names *names)

@@ -17,7 +17,7 @@
 #ifndef WAFFLE_ANALYZE_GPU_REPLAY_H
 #define WAFFLE_ANALYZE_GPU_REPLAY_H
 
-#include "analyze/gpu/replay_graph_internal.h"
+#include "analyze/gpu/replay_graph.h"
 
 /* Nodes that wait for each other in a cycle are not executed. */
 void replay_run(const struct replay_graph *graph, const struct replay_change *change,

@@ -3,10 +3,7 @@
 #ifndef WAFFLE_ANALYZE_GPU_REPLAY_BUILD_INTERNAL_H
 #define WAFFLE_ANALYZE_GPU_REPLAY_BUILD_INTERNAL_H
 
-#include <string.h>
-
 #include "analyze/gpu/replay_build.h"
-#include "util/memory.h"
 
 /* Whether an operation is a node. What the host waits for is in timeline.syncs. */
 static inline bool replay_op_counts(const struct gpu_timeline_op *op)
@@ -18,15 +15,6 @@ static inline bool replay_op_counts(const struct gpu_timeline_op *op)
 static inline uint64_t replay_meet_ts(const struct replay_build *build, uint32_t op)
 {
 	return build->meet_ts ? build->meet_ts[op] : 0;
-}
-
-/* An array of REPLAY_NONE. The caller frees it. */
-static inline uint32_t *replay_numbers_none(size_t count)
-{
-	uint32_t *numbers = memory_get(count * sizeof(*numbers));
-
-	memset(numbers, 0xff, count * sizeof(*numbers));
-	return numbers;
 }
 
 /* ---- replay_meetings.c ---- */

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Whether the recorded times keep the dependencies. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "analyze/gpu/replay.h"
 #include "analyze/gpu/replay_run_internal.h"
@@ -83,13 +82,12 @@ uint64_t replay_check(const struct replay_graph *graph, const bool *selected,
 		      replay_violations *violations)
 {
 	const struct replay_change change = {.selected = selected};
-	uint32_t *last = memory_get(graph->queue_count * sizeof(*last));
+	uint32_t *last = replay_numbers_none(graph->queue_count);
 	struct order_check check = {.graph = graph,
 				    .change = &change,
 				    .to = replay_index_to(graph),
 				    .violations = violations};
 
-	memset(last, 0xff, graph->queue_count * sizeof(*last));
 	for (uint32_t i = 0; i < graph->nodes.len; i++) {
 		uint32_t queue = graph->nodes.data[i].queue;
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyze/gpu/replay_graph_internal.h"
+#include "analyze/gpu/replay_graph.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "util/memory.h"
 
@@ -46,6 +47,14 @@ void replay_index_free(struct replay_index *index)
 	free(index->first);
 	free(index->edges);
 	*index = (struct replay_index){0};
+}
+
+uint32_t *replay_numbers_none(size_t count)
+{
+	uint32_t *numbers = memory_get(count * sizeof(*numbers));
+
+	memset(numbers, 0xff, count * sizeof(*numbers));
+	return numbers;
 }
 
 void replay_graph_free(struct replay_graph *graph)

@@ -4,13 +4,8 @@
 #include <string.h>
 
 #include "analyze/gpu/replay_run_internal.h"
+#include "model/order_heap.h"
 #include "util/memory.h"
-
-/* A node whose dependencies have all been scheduled. */
-struct ready {
-	uint64_t ts; /* they allow it to start then */
-	uint32_t node;
-};
 
 /* The state of one replay. Arrays have an element for each node unless stated otherwise. */
 struct run {
@@ -18,51 +13,14 @@ struct run {
 	const struct replay_change *change;
 	struct replay_result *result;
 	struct replay_index from;
-	uint32_t *next;          /* the next selected node of the same queue, or REPLAY_NONE */
-	uint32_t *waits_for;     /* number of dependencies that are not scheduled yet */
-	uint64_t *earliest;      /* start that the scheduled dependencies allow */
-	uint64_t *engine_free;   /* for each engine */
-	VEC(struct ready) ready; /* binary heap, the smallest first */
+	uint32_t *next;        /* the next selected node of the same queue, or REPLAY_NONE */
+	uint32_t *waits_for;   /* number of dependencies that are not scheduled yet */
+	uint64_t *earliest;    /* start that the scheduled dependencies allow */
+	uint64_t *engine_free; /* for each engine */
+	/* The nodes whose dependencies have all been scheduled, and when these allow them to start.
+	 * Nodes that are ready at the same time keep their recorded order. */
+	order_heap ready;
 };
-
-/* ---- the heap ---- */
-
-/* Nodes that are ready at the same time keep their recorded order. */
-static bool is_before(struct ready left, struct ready right)
-{
-	return left.ts < right.ts || (left.ts == right.ts && left.node < right.node);
-}
-
-static void ready_push(struct run *run, uint32_t node)
-{
-	struct ready ready = {run->earliest[node], node};
-	size_t at = run->ready.len;
-
-	vec_add(&run->ready, ready);
-	while (at && is_before(ready, run->ready.data[(at - 1) / 2])) {
-		run->ready.data[at] = run->ready.data[(at - 1) / 2];
-		at = (at - 1) / 2;
-	}
-	run->ready.data[at] = ready;
-}
-
-static struct ready ready_pop(struct run *run)
-{
-	struct ready *heap = run->ready.data, first = heap[0];
-	struct ready last = heap[--run->ready.len];
-	size_t at = 0, child;
-
-	while ((child = 2 * at + 1) < run->ready.len) {
-		if (child + 1 < run->ready.len && is_before(heap[child + 1], heap[child]))
-			child++;
-		if (!is_before(heap[child], last))
-			break;
-		heap[at] = heap[child];
-		at = child;
-	}
-	heap[at] = last;
-	return first;
-}
 
 /* ---- preparation ---- */
 
@@ -71,9 +29,8 @@ static struct ready ready_pop(struct run *run)
 static void queues_link(struct run *run)
 {
 	const struct replay_graph *graph = run->graph;
-	uint32_t *last = memory_get(graph->queue_count * sizeof(*last));
+	uint32_t *last = replay_numbers_none(graph->queue_count);
 
-	memset(last, 0xff, graph->queue_count * sizeof(*last));
 	for (uint32_t i = 0; i < graph->nodes.len; i++) {
 		uint32_t *tail;
 
@@ -170,18 +127,23 @@ static void run_close(struct run *run)
 
 /* ---- the algorithm ---- */
 
+static void ready_add(struct run *run, uint32_t node)
+{
+	order_heap_add(&run->ready, (struct order_item){run->earliest[node], node});
+}
+
 static void dependency_done(struct run *run, uint32_t node, uint64_t allowed_ts)
 {
 	replay_later(&run->earliest[node], allowed_ts);
 	if (!--run->waits_for[node])
-		ready_push(run, node);
+		ready_add(run, node);
 }
 
-static void node_schedule(struct run *run, struct ready ready)
+static void node_schedule(struct run *run, struct order_item ready)
 {
 	const struct replay_graph *graph = run->graph;
-	const struct replay_node *node = &graph->nodes.data[ready.node];
-	uint64_t start_ts = ready.ts, dur_ns = replay_duration(graph, run->change, ready.node),
+	const struct replay_node *node = &graph->nodes.data[ready.index];
+	uint64_t start_ts = ready.ts, dur_ns = replay_duration(graph, run->change, ready.index),
 		 end_ts;
 
 	if (node->engine != REPLAY_NONE)
@@ -189,12 +151,12 @@ static void node_schedule(struct run *run, struct ready ready)
 	end_ts = replay_after(start_ts, dur_ns);
 	if (node->engine != REPLAY_NONE)
 		run->engine_free[node->engine] = end_ts;
-	run->result->start_ts[ready.node] = start_ts;
+	run->result->start_ts[ready.index] = start_ts;
 	run->result->nodes_executed++;
 	run->result->operations_executed += node->is_operation;
-	if (run->next[ready.node] != REPLAY_NONE)
-		dependency_done(run, run->next[ready.node], replay_after(end_ts, node->gap_ns));
-	for (uint32_t i = run->from.first[ready.node]; i < run->from.first[ready.node + 1]; i++) {
+	if (run->next[ready.index] != REPLAY_NONE)
+		dependency_done(run, run->next[ready.index], replay_after(end_ts, node->gap_ns));
+	for (uint32_t i = run->from.first[ready.index]; i < run->from.first[ready.index + 1]; i++) {
 		const struct replay_edge *edge = &graph->edges.data[run->from.edges[i]];
 
 		if (!replay_is_cut(run->change, run->from.edges[i]) &&
@@ -211,8 +173,8 @@ void replay_run_heap(const struct replay_graph *graph, const struct replay_chang
 	run_open(&run);
 	for (uint32_t i = 0; i < graph->nodes.len; i++)
 		if (!run.waits_for[i] && replay_is_selected(change, i))
-			ready_push(&run, i);
+			ready_add(&run, i);
 	while (run.ready.len)
-		node_schedule(&run, ready_pop(&run));
+		node_schedule(&run, order_heap_take(&run.ready));
 	run_close(&run);
 }

@@ -9,7 +9,7 @@
 #ifndef WAFFLE_ANALYZE_GPU_REPLAY_RUN_INTERNAL_H
 #define WAFFLE_ANALYZE_GPU_REPLAY_RUN_INTERNAL_H
 
-#include "analyze/gpu/replay_graph_internal.h"
+#include "analyze/gpu/replay_graph.h"
 
 static inline bool replay_is_selected(const struct replay_change *change, uint32_t node)
 {

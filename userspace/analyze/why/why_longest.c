@@ -234,7 +234,6 @@ static void items_explain(struct why_walk *walk, struct longest *longest, why_lo
 		windows_add(&windows, longest->list.data[i].of.from_ts,
 			    longest->list.data[i].of.to_ts);
 	windows_merge(&windows);
-	why_await_init(&walk->awaits, walk->model, NULL);
 	why_evidence_init(walk, NULL);
 	why_intervals_load(&walk->intervals, &windows);
 	windows_free(&windows);
@@ -242,16 +241,17 @@ static void items_explain(struct why_walk *walk, struct longest *longest, why_lo
 		item_explain(walk, &longest->list.data[i].of, each, arg);
 }
 
-int why_longest(struct why **why, const struct model *model, struct stack_names *names,
+int why_longest(struct why **why, const struct model *model, const struct why_query *query,
 		why_longest_fn each, void *arg, uint64_t *left_out, struct error *err)
 {
 	struct long_search search = {.model = model};
 	struct why_walk walk;
-	int result = why_start(why, &walk, model, names, err);
+	int result = why_start(why, &walk, model, query->names, err);
 
 	if (result)
 		return result;
 	walk.no_chains = true;
+	why_await_init(&walk.awaits, model, query->timeline);
 	search_all(&search);
 	if (search.spans.list.len)
 		items_explain(&walk, &search.spans, each, arg);

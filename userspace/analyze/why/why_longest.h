@@ -27,9 +27,10 @@ typedef void (*why_longest_fn)(const struct why *why, const struct why_instance 
 /*
  * Calls `each` for spans and waits of at least WHY_LONG_NS, in order of from_ts. If explaining all
  * is too much work, it takes the longest spans and the cheapest waits, and adds the number of waits
- * that are left out to *left_out. Afterwards *why holds only texts.
+ * that are left out to *left_out. Of the query, only the symbolizer and the timeline count.
+ * Afterwards *why holds only texts.
  */
-int why_longest(struct why **why, const struct model *model, struct stack_names *names,
+int why_longest(struct why **why, const struct model *model, const struct why_query *query,
 		why_longest_fn each, void *arg, uint64_t *left_out, struct error *err);
 
 #endif

@@ -20,7 +20,7 @@
 /* Limit of the neighbours' names to tell apart among them. */
 #define NEIGHBOURS_MAX 16
 
-/* The text so far. */
+/* A text that is put together. */
 struct pressure {
 	char text[512];
 	size_t len;
@@ -78,8 +78,11 @@ static const struct model_memory *memory_at(const struct why_walk *walk,
 {
 	const struct model_memory *all = walk->model->memories.data;
 	size_t len = walk->model->memories.len, at;
-	uint64_t ts = why_switched_in(walk, blocked->thread, blocked->index);
+	uint64_t ts;
 
+	if (!len)
+		return NULL;
+	ts = why_switched_in(walk, blocked->thread, blocked->index);
 	at = lower_bound(len, i,
 			 all[i].thread < blocked->thread ||
 				 (all[i].thread == blocked->thread && all[i].ts < ts));
@@ -114,7 +117,7 @@ static void add_memory(struct why_walk *walk, const struct why_blocked *blocked,
 
 /* ---- disks ---- */
 
-/* Neighbours of one name. */
+/* What all neighbours of one name did. */
 struct neighbour {
 	uint32_t comm, thread; /* the first one's */
 	uint64_t bytes;
@@ -122,8 +125,8 @@ struct neighbour {
 
 /* The requests that were in flight during a wait. */
 struct wait_requests {
-	/* Of those that the wait may be for: how long they were in flight in it, summed up, and
-	 * their length. */
+	/* Of the requests that the wait may be for: the sum of the times that they were in flight
+	 * during the wait, and the sum of their lengths. */
 	uint64_t own_ns, own_bytes;
 	uint32_t disk; /* 0: unknown */
 	struct neighbour neighbours[NEIGHBOURS_MAX];
@@ -262,16 +265,16 @@ static void add_disk(struct why_walk *walk, const struct why_blocked *blocked, b
 uint32_t why_pressure(struct why_walk *walk, const struct why_blocked *blocked,
 		      enum why_cause cause)
 {
-	struct pressure pressure = {.len = 0};
-	size_t begin;
+	struct pressure pressure = {.len = 0}, all = {.len = 0};
 
-	add(&pressure, "%.200s", strtab_get(walk->why->texts, blocked->object));
-	begin = pressure.len;
 	add_memory(walk, blocked, &pressure);
 	if (cause == WHY_DISK_READ || cause == WHY_DISK_WRITE || cause == WHY_PAGE_FAULT_MAJOR)
 		add_disk(walk, blocked, cause == WHY_DISK_WRITE, &pressure);
-	if (pressure.len == begin)
+	if (!pressure.len)
 		return blocked->object;
-	begin = begin ? 0 : strlen(", "); /* there is no object before the comma */
-	return strtab_put(walk->why->texts, pressure.text + begin, pressure.len - begin);
+	if (!blocked->object)
+		return strtab_put(walk->why->texts, pressure.text + strlen(", "),
+				  pressure.len - strlen(", "));
+	add(&all, "%.200s%s", strtab_get(walk->why->texts, blocked->object), pressure.text);
+	return strtab_put(walk->why->texts, all.text, all.len);
 }

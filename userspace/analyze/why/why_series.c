@@ -10,6 +10,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "target/process/descriptors.h"
+
 /* A thread that only checks whether its wait is over, and then continues to wait, runs no longer
  * than this. The second limit is for an event loop with its callbacks. */
 #define CHECK_NS 100000u
@@ -78,10 +80,6 @@ static const struct store_object *object_of(const struct why_walk *walk, uint32_
 	return wait ? store_reader_object(walk->model->reader, wait->object) : NULL;
 }
 
-/* How the names of lists begin of which only the first descriptors are known
- * (capture/enrich/object_names.c). */
-#define LONG_LIST "many descriptors: "
-
 /* poll(2) and select(2): whether both wait for the same descriptors. Their list may be at another
  * address each time. */
 static bool is_same_list(const struct why_walk *walk, uint32_t thread, const struct why_interval *a,
@@ -92,7 +90,7 @@ static bool is_same_list(const struct why_walk *walk, uint32_t thread, const str
 
 	return first && second && *first->name && !strcmp(first->name, second->name) &&
 	       !strcmp(first->detail, second->detail) &&
-	       strncmp(first->name, LONG_LIST, strlen(LONG_LIST)) != 0;
+	       strncmp(first->name, DESCRIPTOR_MANY, strlen(DESCRIPTOR_MANY)) != 0;
 }
 
 static bool is_same(const struct why_walk *walk, const struct why_waiting *waiting, uint32_t thread,

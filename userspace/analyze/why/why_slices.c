@@ -22,7 +22,7 @@ struct crew {
 	const struct model_marks *marks;
 	const struct why_slice_fns *fns;
 	void *arg;
-	/* Under the lock. */
+	/* The lock protects what follows. */
 	pthread_mutex_t lock;
 	pthread_cond_t turn;
 	uint32_t next;         /* the span at which the next slice begins */

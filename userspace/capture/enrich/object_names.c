@@ -360,7 +360,7 @@ int64_t object_names_polled(struct object_names *names, pid_t pid, const int *fd
 	if ((row->looked_ts && now - row->looked_ts < AGAIN_NS) || too_dear(names, now))
 		return row->number;
 	if (count > known)
-		len = snprintf(names->found.name, sizeof(names->found.name), "many descriptors: ");
+		len = snprintf(names->found.name, sizeof(names->found.name), DESCRIPTOR_MANY);
 	else
 		len = snprintf(names->found.name, sizeof(names->found.name),
 			       "%u descriptors: ", count);

@@ -27,7 +27,7 @@ struct node_stacks {
 	struct map last; /* hash of a stack's numbers → last entry of `made` with it */
 };
 
-struct node_stacks *node_stacks_open(const struct model *model)
+struct node_stacks *node_stacks_open(const struct model *model, struct stack_names *names)
 {
 	struct node_stacks *opened;
 
@@ -36,7 +36,7 @@ struct node_stacks *node_stacks_open(const struct model *model)
 	opened = memory_zeroed(1, sizeof(*opened));
 	opened->model = model;
 	opened->texts = strtab_make();
-	opened->names = stack_names_open(model->reader, true);
+	opened->names = names;
 	return opened;
 }
 
@@ -44,7 +44,6 @@ void node_stacks_close(struct node_stacks *stacks)
 {
 	if (!stacks)
 		return;
-	stack_names_close(stacks->names);
 	strtab_free(stacks->texts);
 	vec_free(&stacks->made);
 	map_free(&stacks->last);

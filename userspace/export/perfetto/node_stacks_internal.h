@@ -6,9 +6,10 @@
 #include "model/model.h"
 
 struct node_stacks;
+struct stack_names;
 
-/* NULL if the capture has no stacks; all functions accept NULL. */
-struct node_stacks *node_stacks_open(const struct model *model);
+/* NULL if the capture has no stacks; all functions accept NULL. `names` must outlive it. */
+struct node_stacks *node_stacks_open(const struct model *model, struct stack_names *names);
 void node_stacks_close(struct node_stacks *stacks);
 
 /* The number of the text of a span's or event's stack; 0: it has none. The text has one frame a

@@ -8,6 +8,8 @@
 #include "export/perfetto/node_stacks_internal.h"
 #include "export/perfetto/perfetto_internal.h"
 #include "export/perfetto/slice_causes_internal.h"
+#include "model/gpu/gpu_timeline.h"
+#include "symbolize/stack_names.h"
 #include "util/memory.h"
 
 static void prepare(struct perfetto *p, const struct model *model, FILE *out)
@@ -18,8 +20,10 @@ static void prepare(struct perfetto *p, const struct model *model, FILE *out)
 	pf_encoder_begin(&p->encoder, out, model->meta);
 	p->encoder.start_ts = model->start_ts;
 	p->encoder.end_ts = model->end_ts > model->start_ts ? model->end_ts : model->start_ts;
-	p->stacks = node_stacks_open(model);
-	p->causes = slice_causes_open(model);
+	p->names = stack_names_open(model->reader, true);
+	p->timeline = gpu_timeline_new(model);
+	p->stacks = node_stacks_open(model, p->names);
+	p->causes = slice_causes_open(model, p->names, p->timeline);
 	for (uint32_t i = 0; i <= sites; i++)
 		names_add_site(&p->encoder, model_site(model, i < sites ? i : MODEL_NONE));
 }
@@ -29,6 +33,7 @@ static void write_all(struct perfetto *p)
 	perfetto_head(p);
 	tracks_begin(p);
 	flows_begin(p);
+	gpu_timeline_free(p->timeline);
 	perfetto_spans(p);
 	perfetto_strays(p);
 	perfetto_waits(p);
@@ -52,6 +57,7 @@ int perfetto_write(const struct model *model, FILE *out, struct error *err)
 		vec_free(&p->text_sequences[i].list);
 	node_stacks_close(p->stacks);
 	slice_causes_close(p->causes);
+	stack_names_close(p->names);
 	free(p->has_child);
 	free(p);
 	if (code)

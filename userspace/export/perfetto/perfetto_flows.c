@@ -132,7 +132,7 @@ static void origins_add(struct perfetto *p)
  * stream, as the nodes of a graph do, only the first one gets it. */
 static void launches_add(struct perfetto *p)
 {
-	struct gpu_timeline *timeline = gpu_timeline_new(p->model);
+	const struct gpu_timeline *timeline = p->timeline;
 
 	for (size_t i = 0; i < timeline->ops.len; i++) {
 		const struct gpu_timeline_op *op = &timeline->ops.data[i];
@@ -149,7 +149,6 @@ static void launches_add(struct perfetto *p)
 				     : node_of(p, launch->host_kind, launch->host);
 		vec_add(&p->flows.edges, edge);
 	}
-	gpu_timeline_free(timeline);
 }
 
 /* Lists the edges of each node. The counts are stored two places ahead, so that filling the lists

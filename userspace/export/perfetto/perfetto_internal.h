@@ -48,6 +48,8 @@ struct perfetto {
 	struct map pids; /* pid → index of its first life */
 	struct flow_index flows;
 	VEC(uint32_t) strays; /* spans that fit on no thread's track */
+	struct stack_names *names;
+	struct gpu_timeline *timeline; /* until the flows are made */
 	struct node_stacks *stacks;
 	struct slice_causes *causes;
 	/* By the number of a text: the last sequence that defined it. */

@@ -7,7 +7,6 @@
 
 #include "analyze/why/why_longest.h"
 #include "render/place.h"
-#include "symbolize/stack_names.h"
 #include "util/memory.h"
 #include "util/strtab.h"
 #include "util/syscall_names.h"
@@ -205,11 +204,12 @@ static int by_thread(const void *left, const void *right)
 	return a->from_ts < b->from_ts ? -1 : a->from_ts > b->from_ts;
 }
 
-struct slice_causes *slice_causes_open(const struct model *model)
+struct slice_causes *slice_causes_open(const struct model *model, struct stack_names *names,
+				       const struct gpu_timeline *timeline)
 {
 	struct error err = ERROR_INIT;
 	struct slice_causes *causes;
-	struct stack_names *names;
+	const struct why_query query = {.names = names, .timeline = timeline};
 	struct why *why;
 
 	if (!model->sched)
@@ -217,10 +217,8 @@ struct slice_causes *slice_causes_open(const struct model *model)
 	causes = memory_zeroed(1, sizeof(*causes));
 	causes->texts = strtab_make();
 	causes->numbers = memory_zeroed(model->spans.len + 1, sizeof(*causes->numbers));
-	names = stack_names_open(model->reader, true);
-	(void)why_longest(&why, model, names, causes_add, causes, &causes->left_out, &err);
+	(void)why_longest(&why, model, &query, causes_add, causes, &causes->left_out, &err);
 	why_free(why);
-	stack_names_close(names);
 	if (causes->waits.len)
 		qsort(causes->waits.data, causes->waits.len, sizeof(*causes->waits.data),
 		      by_thread);

@@ -13,7 +13,9 @@
 #include "analyze/why/why_types.h"
 #include "model/model.h"
 
+struct gpu_timeline;
 struct slice_causes;
+struct stack_names;
 
 enum wait_text {
 	WAIT_CAUSE,
@@ -35,8 +37,9 @@ struct wait_slice {
 	uint32_t texts[WAIT_TEXT_COUNT];
 };
 
-/* NULL: the scheduler was not recorded. */
-struct slice_causes *slice_causes_open(const struct model *model);
+/* NULL: the scheduler was not recorded. `timeline` is one of the model. */
+struct slice_causes *slice_causes_open(const struct model *model, struct stack_names *names,
+				       const struct gpu_timeline *timeline);
 void slice_causes_close(struct slice_causes *causes);
 
 /* Number of a span's text. 0: its thread just ran, or it is short or not whole. */

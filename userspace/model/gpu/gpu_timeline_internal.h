@@ -84,7 +84,7 @@ void timeline_order_find(struct gpu_timeline *timeline);
 
 /* ---- gpu_timeline_waits.c ---- */
 
-/* The span of a wait. */
+/* Notes a wait of the host that CUPTI recorded. A wait of a stream for an event is ignored. */
 void timeline_wait_add(struct timeline_build *build, const struct gpu_record_op *op);
 /* Adds synchronisations of the processes whose calls of CUDA no probe recorded. */
 void timeline_waits_find(struct timeline_build *build);

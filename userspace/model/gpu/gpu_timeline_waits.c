@@ -56,14 +56,6 @@ void timeline_wait_add(struct timeline_build *build, const struct gpu_record_op 
 
 /* ---- processes and streams ---- */
 
-static bool is_probed(const struct gpu_timeline *timeline)
-{
-	for (size_t i = 0; i < timeline->launches.len; i++)
-		if (timeline->launches.data[i].host != MODEL_NONE)
-			return true;
-	return timeline->syncs.len;
-}
-
 static void probed_find(struct wait_scan *scan)
 {
 	const struct gpu_timeline *timeline = scan->timeline;
@@ -186,24 +178,27 @@ static void wait_find(struct wait_scan *scan, const struct timeline_wait *wait)
 	vec_add(&timeline->syncs, sync);
 }
 
-void timeline_waits_find(struct timeline_build *build)
+static void waits_find(struct wait_scan *scan, struct timeline_build *build)
 {
-	struct gpu_timeline *timeline = build->timeline;
-	struct wait_scan scan = {.timeline = timeline};
-
-	timeline->probed = is_probed(timeline);
-	if (!build->waits.len)
-		return;
-	scan.steps_left = (timeline->ops.len + build->waits.len) * STEPS_EACH + STEPS_MORE;
-	probed_find(&scan);
-	streams_find(&scan);
+	scan->steps_left = (scan->timeline->ops.len + build->waits.len) * STEPS_EACH + STEPS_MORE;
+	streams_find(scan);
 	free(order_vec(&build->waits, start_ts));
 	for (size_t i = 0; i < build->waits.len; i++)
-		if (map_get(&scan.probed, build->waits.data[i].pid) == MAP_NONE)
-			wait_find(&scan, &build->waits.data[i]);
-	free(order_vec(&timeline->syncs, start_ts));
-	free(scan.streams);
-	keymap_free(&scan.stream_at);
-	keymap_free(&scan.context_at);
+		if (map_get(&scan->probed, build->waits.data[i].pid) == MAP_NONE)
+			wait_find(scan, &build->waits.data[i]);
+	free(order_vec(&scan->timeline->syncs, start_ts));
+	free(scan->streams);
+	keymap_free(&scan->stream_at);
+	keymap_free(&scan->context_at);
+}
+
+void timeline_waits_find(struct timeline_build *build)
+{
+	struct wait_scan scan = {.timeline = build->timeline};
+
+	probed_find(&scan);
+	build->timeline->probed = scan.probed.len;
+	if (build->waits.len)
+		waits_find(&scan, build);
 	map_free(&scan.probed);
 }

@@ -19,24 +19,13 @@ struct gpu_page {
 	const struct why *why;
 };
 
-static void warning_count(struct json *json, uint64_t count, const char *one, const char *many)
-{
-	char text[WARNING_BYTES], number[UNITS_TEXT];
-
-	if (!count)
-		return;
-	snprintf(text, sizeof(text), "%s %s", units_format_count(number, count),
-		 units_plural(count, one, many));
-	json_string(json, text);
-}
-
 static void warnings_json(struct json *json, const struct gpu_timeline *timeline)
 {
 	uint64_t error_ns = gpu_clock_error_max(timeline);
-	struct gpu_problem problems[GPU_PROBLEMS];
+	char problems[GPU_PROBLEMS][GPU_PROBLEM_TEXT];
+	size_t problem_count = gpu_problems(timeline, problems);
 	char text[WARNING_BYTES], time[UNITS_TEXT];
 
-	gpu_problems(timeline, problems);
 	json_key(json, "warnings");
 	json_array_begin(json);
 	if (notice_simulated(timeline->model))
@@ -47,8 +36,8 @@ static void warnings_json(struct json *json, const struct gpu_timeline *timeline
 		snprintf(text, sizeof(text), GPU_TEXT_CLOCK, units_format_duration(time, error_ns));
 		json_string(json, text);
 	}
-	for (unsigned i = 0; i < GPU_PROBLEMS; i++)
-		warning_count(json, problems[i].count, problems[i].one, problems[i].many);
+	for (size_t i = 0; i < problem_count; i++)
+		json_string(json, problems[i]);
 	json_array_end(json);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "render/json/replay_json.h"
 
+#include "analyze/gpu/replay.h"
 #include "model/gpu/gpu_op_kind.h"
 #include "render/json/summary_json.h"
 #include "render/json/values.h"

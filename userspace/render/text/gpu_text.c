@@ -391,19 +391,16 @@ static void print_memory(const struct gpu_printer *printer)
 static void print_problems(const struct gpu_printer *printer)
 {
 	uint64_t error_ns = gpu_clock_error_max(printer->report->timeline);
-	struct gpu_problem problems[GPU_PROBLEMS];
+	char problems[GPU_PROBLEMS][GPU_PROBLEM_TEXT];
+	size_t count = gpu_problems(printer->report->timeline, problems);
 	char text[UNITS_TEXT];
 
-	gpu_problems(printer->report->timeline, problems);
 	fputc('\n', printer->out);
 	if (error_ns)
 		fprintf(printer->out, GPU_TEXT_CLOCK "\n", units_format_duration(text, error_ns));
-	for (unsigned i = 0; i < GPU_PROBLEMS; i++) {
-		if (!problems[i].count)
-			continue;
+	for (size_t i = 0; i < count; i++) {
 		terminal_paint(printer->out, printer->view->colour, TERMINAL_WARN);
-		fprintf(printer->out, "%s %s\n", units_format_count(text, problems[i].count),
-			units_plural(problems[i].count, problems[i].one, problems[i].many));
+		fprintf(printer->out, "%s\n", problems[i]);
 		terminal_paint(printer->out, printer->view->colour, TERMINAL_END);
 	}
 }

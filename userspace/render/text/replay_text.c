@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "analyze/gpu/replay.h"
 #include "analyze/gpu/replay_device.h"
 #include "model/gpu/gpu_op_kind.h"
 #include "model/gpu/gpu.h"

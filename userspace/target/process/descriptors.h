@@ -31,6 +31,8 @@ struct descriptor {
 #define DESCRIPTOR_FIFO "fifo"
 #define DESCRIPTOR_BETWEEN " <-> " /* both ends of a socket */
 #define DESCRIPTOR_AFTER ","       /* the remote end, if more follows */
+/* How the name of a list begins of which only the first descriptors are known. */
+#define DESCRIPTOR_MANY "many descriptors: "
 
 /* Converts a device number of stat() to the encoding of struct file_key. */
 uint32_t dev_of_kernel(dev_t dev);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The graph that replay.h schedules, what may differ from the recording, and the result. */
-#ifndef WAFFLE_ANALYZE_GPU_REPLAY_GRAPH_INTERNAL_H
-#define WAFFLE_ANALYZE_GPU_REPLAY_GRAPH_INTERNAL_H
+#ifndef WAFFLE_ANALYZE_GPU_REPLAY_GRAPH_H
+#define WAFFLE_ANALYZE_GPU_REPLAY_GRAPH_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,6 +37,9 @@ struct replay_graph {
 };
 
 void replay_graph_free(struct replay_graph *graph);
+
+/* An array of REPLAY_NONE. The caller frees it. */
+uint32_t *replay_numbers_none(size_t count);
 
 /* The edges by one of their ends: those of a node are edges[first[node]] to
  * edges[first[node + 1] - 1], in the order of the graph. */
