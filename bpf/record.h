@@ -165,7 +165,7 @@ enum waffle_socket_event {
 	WAFFLE_SOCKET_CLOSED,
 };
 #define WAFFLE_SOCKET_HEAD_BYTES 256
-/* Of RESP, whose clients often send many commands at once. */
+/* Clients of RESP often send many commands at once. */
 #define WAFFLE_SOCKET_BATCH_BYTES 4096
 
 struct waffle_rec_socket {
@@ -452,7 +452,7 @@ struct waffle_rec_io {
 #define WAFFLE_IO_WRITE 1u
 #define WAFFLE_IO_SYNC 2u
 #define WAFFLE_IO_FLUSH 4u
-/* Of a process that is not traced. It is recorded because a traced one had a request on that disk
+/* The process is not traced. Its request is recorded because a traced process had one on that disk
  * meanwhile. */
 #define WAFFLE_IO_NEIGHBOUR 8u
 
@@ -565,7 +565,7 @@ struct waffle_rec_open_wait {
  * before userspace can look. They are recorded once, and again when they or `resent` change. */
 struct waffle_rec_endpoints {
 	struct waffle_rec rec;
-	__u64 ino; /* of the socket */
+	__u64 ino; /* inode that the socket has on `dev` */
 	__u32 dev;
 	__u32 tgid;
 	__u8 local[16], remote[16];    /* an address of IPv4 is in the first four bytes */

@@ -53,7 +53,7 @@ static __always_inline bool in_socket_call(struct task_struct *task)
 		return true;
 	if (!call_is_in(config.descriptor_calls, syscall))
 		return false;
-	file = file_of(task, (__u32)args[0]);
+	file = file_in(files_of(task), (__u32)args[0]);
 	return file && (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) == S_IFSOCK;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-/* Details of waits that do not come from the scheduler: page
- * faults, block devices, signals, CPU frequency. */
+/* Details of waits: what a wait was for, which the scheduler's programs have recorded here, and
+ * what other tracepoints report: page faults, block devices, signals, CPU frequency. */
 #include "vmlinux.h"
 #include "wait.h"
 
@@ -8,6 +8,18 @@
 #define EIO 5
 
 /* ---- what poll() and select() wait for ---- */
+
+static __always_inline void polled_add(struct polled *polled, __s32 descriptor)
+{
+	__u32 at = polled->count;
+
+	barrier_var(at); /* else clang checks another register than it uses */
+	if (descriptor < 0)
+		return;
+	if (at < WAFFLE_POLLED_MAX)
+		polled->descriptors[at] = descriptor;
+	polled->count++;
+}
 
 /* The number of the lowest bit that is set: how many bits are below it. Without branches, which the
  * verifier would follow one by one. */
@@ -23,8 +35,14 @@ static __always_inline __u32 lowest_bit(__u64 bits)
 
 #define SELECT_WORDS 16 /* FD_SETSIZE */
 
+/* The sets to read and to write, which may be 0, and how many descriptors they have. */
+struct selected {
+	struct polled *polled;
+	__u64 count, to_read, to_write;
+};
+
 /* Adds the descriptors from 64 * `word` on that are in a set. False: they can't be read. */
-static __always_inline bool selected_word(__u64 set, __u32 word, __u64 *all)
+static __always_inline bool selected_add(__u64 set, __u32 word, __u64 *all)
 {
 	__u64 one = 0;
 
@@ -35,25 +53,53 @@ static __always_inline bool selected_word(__u64 set, __u32 word, __u64 *all)
 }
 
 /* If some of them can't be read, none are named: awaited descriptors could be missing. */
-__noinline int selected_read(struct polled *polled, __u64 count, __u64 to_read, __u64 to_write)
+static long selected_word(__u32 word, void *context)
 {
-	__u64 all;
+	const struct selected *selected = context;
+	struct polled *polled = selected->polled;
+	__u64 before = (__u64)word * 64, all = 0;
 
-	if (!polled || count > SELECT_WORDS * 64)
+	if (before >= selected->count)
+		return 1;
+	if (!selected_add(selected->to_read, word, &all) ||
+	    !selected_add(selected->to_write, word, &all)) {
+		polled->count = 0;
+		return 1;
+	}
+	if (selected->count - before < 64)
+		all &= (1ull << (selected->count - before)) - 1;
+	for (int i = 0; i <= WAFFLE_POLLED_MAX && all; i++) {
+		polled_add(polled, (__s32)(before + lowest_bit(all)));
+		all &= all - 1;
+	}
+	return 0;
+}
+
+__noinline int polled_read(struct polled *polled)
+{
+	__u64 args[WAFFLE_SYSCALL_ARGS], entry;
+	__s32 syscall = task_syscall(bpf_get_current_task_btf(), args);
+
+	if (!polled)
 		return 0;
-	for (__u32 word = 0; word < SELECT_WORDS && word * 64 < count; word++) {
-		all = 0;
-		if (!selected_word(to_read, word, &all) || !selected_word(to_write, word, &all)) {
+	__builtin_memset(polled->descriptors, 0xff, sizeof(polled->descriptors));
+	if (syscall == NR_SELECT || syscall == NR_PSELECT6) {
+		struct selected selected = {polled, args[0], args[1], args[2]};
+
+		if (args[0] <= SELECT_WORDS * 64)
+			bpf_loop(SELECT_WORDS, selected_word, &selected, 0);
+		return 0;
+	}
+	for (__u32 i = 0; i <= WAFFLE_POLLED_MAX && i < args[1]; i++) {
+		/* struct pollfd: the descriptor, then the events */
+		if (bpf_probe_read_user(&entry, sizeof(entry), (const void *)(args[0] + i * 8))) {
 			polled->count = 0;
 			return 0;
 		}
-		if (count - word * 64 < 64)
-			all &= (1ull << (count - word * 64)) - 1;
-		for (int i = 0; i <= WAFFLE_POLLED_MAX && all; i++) {
-			polled_add(polled, (__s32)(word * 64 + lowest_bit(all)));
-			all &= all - 1;
-		}
+		polled_add(polled, (__s32)entry);
 	}
+	if (args[1] > WAFFLE_POLLED_MAX + 1)
+		polled->count = WAFFLE_POLLED_MAX + 1;
 	return 0;
 }
 
@@ -76,9 +122,8 @@ static __always_inline __u64 memory_limit(struct page_counter *counter, __u64 *u
 	return max < MEMORY_PAGES_MAX && *used + *used / MEMORY_NEAR >= max ? max : 0;
 }
 
-__noinline int memory_emit(__u64 task_at, __u64 now, __u32 flags)
+__noinline int memory_emit(__u64 cgroups, __u32 tid, __u64 now, __u32 flags)
 {
-	struct task_struct *task = (struct task_struct *)task_at;
 	__u32 cpu = bpf_get_smp_processor_id(), high = 0;
 	struct cgroup_subsys_state **states, *state = NULL;
 	struct waffle_rec_memory *rec;
@@ -88,8 +133,7 @@ __noinline int memory_emit(__u64 task_at, __u64 now, __u32 flags)
 
 	if (!bpf_core_enum_value_exists(enum cgroup_subsys_id, memory_cgrp_id))
 		return 0;
-	states = (void *)BPF_CORE_READ(task, cgroups) +
-		 bpf_core_field_offset(struct css_set, subsys);
+	states = (void *)cgroups + bpf_core_field_offset(struct css_set, subsys);
 	bpf_probe_read_kernel(&state, sizeof(state),
 			      states + bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id));
 	if (!state)
@@ -106,7 +150,7 @@ __noinline int memory_emit(__u64 task_at, __u64 now, __u32 flags)
 	rec = record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec));
 	if (!rec)
 		return 0;
-	record_begin(&rec->rec, WAFFLE_REC_MEMORY, BPF_CORE_READ(task, pid), cpu);
+	record_begin(&rec->rec, WAFFLE_REC_MEMORY, tid, cpu);
 	rec->rec.ts = now;
 	rec->cgroup = BPF_CORE_READ(group, css.cgroup, kn, id);
 	rec->limit_bytes = limit * config.page_bytes;
@@ -156,7 +200,8 @@ struct {
 	__type(value, struct resent);
 } resent SEC(".maps");
 
-/* What was recorded of a socket, by its inode: a hash of waffle_rec_endpoints. */
+/* Sockets whose addresses are recorded already; key: the inode of the socket. The value is a hash
+ * of its last waffle_rec_endpoints. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, ENDPOINTS_MAX);
@@ -200,7 +245,7 @@ static __always_inline bool endpoints_read(struct waffle_rec_endpoints *to, stru
 	return true;
 }
 
-/* What a socket has sent again after `since`, as waffle_rec_endpoints.resent has it. */
+/* Returns waffle_rec_endpoints.resent: the socket's retransmissions after `since`. */
 static __always_inline __u16 resent_since(__u64 ino, __u64 since)
 {
 	struct resent *times = bpf_map_lookup_elem(&resent, &ino);
@@ -214,9 +259,11 @@ static __always_inline __u16 resent_since(__u64 ino, __u64 since)
 	return count ? times->what | count : 0;
 }
 
-__noinline int endpoints_emit(__u64 file_at, __u64 who, __u64 since, __u64 now)
+/* Records the addresses of a socket of IPv4 or IPv6, if it is one, and if they are new. `who`: tgid
+ * and tid of the thread that waited. Returns what the socket has sent again after `since`, as
+ * waffle_rec_endpoints.resent has it. */
+static __noinline __u32 endpoints_emit(struct file *file, __u64 who, __u64 since, __u64 now)
 {
-	struct file *file = (struct file *)file_at;
 	struct waffle_rec_endpoints read = {}, *rec;
 	__u32 cpu = bpf_get_smp_processor_id();
 	__u64 hash = 0, *known;
@@ -243,7 +290,83 @@ __noinline int endpoints_emit(__u64 file_at, __u64 who, __u64 since, __u64 now)
 	return read.resent;
 }
 
-/* TCP has sent a segment again, of whichever process. */
+/* ---- details of waits ---- */
+
+/* Several descriptors: user space looks up their names. */
+static __always_inline void wait_polled(const struct thread_wait *wait, struct waffle_rec_wait *rec)
+{
+	rec->dev = WAFFLE_WAIT_POLLED;
+	rec->object = wait->polled.descriptors[0];
+	rec->ino = (__u64)wait->polled.descriptors[2] << 32 | wait->polled.descriptors[1];
+	rec->address = (__u64)wait->polled.descriptors[3] << 32 | wait->polled.count;
+}
+
+/* The file behind a descriptor: the first argument of a system call like read(), or what poll()
+ * waits for. */
+static __always_inline void wait_file(struct file *file, __u32 descriptor, __u16 resent,
+				      struct waffle_rec_wait *rec)
+{
+	rec->object = descriptor;
+	rec->ino = BPF_CORE_READ(file, f_inode, i_ino);
+	rec->dev = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
+	if (resent)
+		rec->address = WAFFLE_WAIT_RESENT | resent;
+	/* One inode serves eventfds, epolls, timers, …: the beginning of the name distinguishes
+	 * them. */
+	if (BPF_CORE_READ(file, f_inode, i_sb, s_magic) == ANON_INODE_FS_MAGIC)
+		bpf_probe_read_kernel(&rec->address, sizeof(rec->address),
+				      BPF_CORE_READ(file, f_path.dentry, d_name.name));
+}
+
+__noinline int details_emit(struct thread_wait *wait, __u64 who, __u64 files, __u32 descriptor,
+			    __u64 now)
+{
+	__u32 cpu = bpf_get_smp_processor_id(), polled;
+	struct fdtable *table = (struct fdtable *)files;
+	struct waffle_rec_wait *rec;
+	struct file *file = NULL;
+	__u16 resent = 0;
+	__u64 address;
+
+	if (!wait)
+		return 0;
+	polled = wait->polled.count;
+	address = wait->fault_ts && wait->fault_ts <= wait->from_ts ? wait->fault_address : 0;
+	if (address)
+		table = NULL;
+	if (!address && !table && !wait->kernel_stack && !wait->user_stack)
+		return 0;
+	if (polled)
+		descriptor = wait->polled.descriptors[0];
+	if (polled <= 1)
+		file = file_in(table, descriptor);
+	if (file)
+		resent = endpoints_emit(file, who, wait->from_ts, now);
+	for (__u32 i = 0; table && polled > 1 && i < WAFFLE_POLLED_MAX && i < polled; i++)
+		endpoints_emit(file_in(table, wait->polled.descriptors[i]), who, now, now);
+	rec = record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec));
+	if (!rec)
+		return 0;
+	record_begin(&rec->rec, WAFFLE_REC_WAIT, (__u32)who, cpu);
+	rec->rec.ts = now;
+	rec->from_ts = wait->from_ts;
+	rec->kernel_stack = wait->kernel_stack;
+	rec->user_stack = wait->user_stack;
+	rec->object = 0;
+	rec->dev = 0;
+	rec->ino = 0;
+	rec->address = address;
+	if (table && polled > 1)
+		wait_polled(wait, rec);
+	else if (file)
+		wait_file(file, descriptor, resent, rec);
+	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+/* ---- what sockets send ---- */
+
+/* TCP retransmits a segment. The socket may belong to any process: the current one is arbitrary. */
 SEC("tp_btf/tcp_retransmit_skb")
 int on_resent(__u64 *ctx)
 {
@@ -276,14 +399,14 @@ enum { CALL_SENDTO = 44, CALL_SENDMSG = 46 };
 enum { CALL_SENDTO = 206, CALL_SENDMSG = 211 };
 #endif
 
-/* struct sockaddr_in and struct sockaddr_in6, as programs lay them out. */
+/* The begin of struct sockaddr_in, and of struct sockaddr_in6 except for `address`. */
 struct socket_address {
-	__u16 family, port;
-	__u32 address; /* of IPv4 */
-	__u8 address6[16];
+	__u16 family, port; /* the port is in network byte order */
+	__u32 address;      /* struct sockaddr_in has its IPv4 address here */
 };
+#define ADDRESS6_OFFSET 8 /* of sin6_addr in struct sockaddr_in6 */
 
-/* Where in its memory a thread has the destination of its current system call; 0: unknown. */
+/* Returns the user address of the destination that the current system call sends to; 0: unknown. */
 static __always_inline __u64 address_find(struct task_struct *task)
 {
 	__u64 args[WAFFLE_SYSCALL_ARGS], address = 0, fifth = task_syscall_fifth(task);
@@ -311,12 +434,12 @@ int BPF_PROG(on_datagram, struct sock *sock, int sent)
 	    BPF_CORE_READ(sock, __sk_common.skc_dport) || !target_has(task->tgid))
 		return 0;
 	at = address_find(task);
-	if (!at || bpf_probe_read_user(&address, 8, (void *)at))
+	if (!at || bpf_probe_read_user(&address, sizeof(address), (void *)at))
 		return 0;
 	if (address.family == AF_INET)
 		__builtin_memcpy(to.address, &address.address, 4);
-	else if (address.family != AF_INET6 ||
-		 bpf_probe_read_user(to.address, sizeof(to.address), (void *)(at + 8)))
+	else if (address.family != AF_INET6 || bpf_probe_read_user(to.address, sizeof(to.address),
+								   (void *)(at + ADDRESS6_OFFSET)))
 		return 0;
 	to.port = from_network(address.port);
 	ino = BPF_CORE_READ(sock, sk_socket, file, f_inode, i_ino);
@@ -504,7 +627,8 @@ static __always_inline bool disk_is_used(const struct disk *disk, __u64 now)
 	return disk && now - disk->used_ts < DISK_USED_NS;
 }
 
-/* Whether to record a neighbour's request that ends now. */
+/* A neighbour's request ends: it is recorded if a target has a request on that disk now, and if the
+ * window has room. */
 static __always_inline bool neighbour_counts(struct request *request, __u64 now)
 {
 	struct disk *disk = disk_of(request);

@@ -174,8 +174,8 @@ static __noinline __attribute__((unused)) __u32 stack_number(void *ctx, __u64 fl
 #define STACK_CREDIT_NS 50000000
 enum stack_worth {
 	STACK_OF_SHORT = 4,
-	STACK_OF_TICK = 2, /* of a wait of at least STACK_TICK_NS */
-	STACK_OF_LONG = 1, /* of a wait of at least STACK_LONG_NS */
+	STACK_OF_TICK = 2, /* the wait takes at least STACK_TICK_NS */
+	STACK_OF_LONG = 1, /* the wait takes at least STACK_LONG_NS */
 };
 #define STACK_TICK_NS 1000000
 #define STACK_LONG_NS 10000000
@@ -250,46 +250,10 @@ static __always_inline bool faults_are_counted(void)
 	return fault_cpus[(cpu >> 6) & (WAFFLE_CPU_WORDS - 1)] >> (cpu & 63) & 1;
 }
 
-static __always_inline void polled_add(struct polled *polled, __s32 descriptor)
-{
-	__u32 at = polled->count;
-
-	barrier_var(at); /* else clang checks another register than it uses */
-	if (descriptor < 0)
-		return;
-	if (at < WAFFLE_POLLED_MAX)
-		polled->descriptors[at] = descriptor;
-	polled->count++;
-}
-
-/* Adds the descriptors of select(2): those in the sets at `to_read` and `to_write`, which may be 0.
- * Global, so that the verifier checks it once. */
-int selected_read(struct polled *polled, __u64 count, __u64 to_read, __u64 to_write);
-
-/* Notes which descriptors poll(2) or select(2) waits for. The lists are in the memory of the
- * thread, which can be read only while the thread still has its CPU. */
-static __noinline __attribute__((unused)) void polled_read(struct thread_wait *wait,
-							   struct task_struct *task)
-{
-	__u64 args[WAFFLE_SYSCALL_ARGS], entry;
-	__s32 syscall = task_syscall(task, args);
-
-	__builtin_memset(wait->polled.descriptors, 0xff, sizeof(wait->polled.descriptors));
-	if (syscall == NR_SELECT || syscall == NR_PSELECT6) {
-		selected_read(&wait->polled, args[0], args[1], args[2]);
-		return;
-	}
-	for (__u32 i = 0; i <= WAFFLE_POLLED_MAX && i < args[1]; i++) {
-		/* struct pollfd: the descriptor, then the events */
-		if (bpf_probe_read_user(&entry, sizeof(entry), (const void *)(args[0] + i * 8))) {
-			wait->polled.count = 0;
-			return;
-		}
-		polled_add(&wait->polled, (__s32)entry);
-	}
-	if (args[1] > WAFFLE_POLLED_MAX + 1)
-		wait->polled.count = WAFFLE_POLLED_MAX + 1;
-}
+/* Notes which descriptors poll(2) or select(2) of the current thread waits for. The lists are in
+ * the memory of the thread, which can be read only while the thread still has its CPU. Global, so
+ * that the verifier checks it once. */
+int polled_read(struct polled *polled);
 
 static __always_inline bool is_poll(__s32 syscall)
 {
@@ -297,7 +261,7 @@ static __always_inline bool is_poll(__s32 syscall)
 	       syscall == NR_PSELECT6;
 }
 
-/* Whether the kernel counts what the task does as a wait for memory. */
+/* The kernel counts the task's wait as memory pressure (PSI). */
 static __always_inline bool task_stalls(struct task_struct *task)
 {
 	return bpf_core_field_exists(task->in_memstall) &&
@@ -328,7 +292,7 @@ static __always_inline void wait_begin(void *ctx, struct thread_wait *wait,
 	wait->stalls = wait->uninterruptible && task_stalls(task);
 	wait->polled.count = 0;
 	if (is_poll(syscall) && config.wait_sources & WAFFLE_WAIT_FILES)
-		polled_read(wait, task);
+		polled_read(&wait->polled);
 	/* A page fault that ended in a signal was never counted by the kernel. */
 	if (task_state & (WAFFLE_TASK_STOPPED | WAFFLE_TASK_TRACED) ||
 	    (syscall >= 0 && (__s64)wait->fault_ip >= 0))
@@ -353,103 +317,39 @@ static __always_inline bool call_is_in(const volatile __u64 *calls, __s32 number
 	return syscall < WAFFLE_SYSCALLS_MAX && calls[word] >> (syscall & 63) & 1;
 }
 
-static __always_inline struct file *file_of(struct task_struct *task, __u32 descriptor)
+static __always_inline struct fdtable *files_of(struct task_struct *task)
 {
 	struct files_struct *files = task_untrusted(task)->files;
-	struct file *file = NULL, **files_at;
-	struct fdtable *table;
 
-	if (!files)
-		return NULL;
-	table = BPF_CORE_READ(files, fdt);
-	if (descriptor >= BPF_CORE_READ(table, max_fds))
+	return files ? BPF_CORE_READ(files, fdt) : NULL;
+}
+
+static __always_inline struct file *file_in(struct fdtable *table, __u32 descriptor)
+{
+	struct file *file = NULL, **files_at;
+
+	if (descriptor >= BPF_CORE_READ(table, max_fds)) /* 0 without a table */
 		return NULL;
 	files_at = BPF_CORE_READ(table, fd) + descriptor;
 	return bpf_probe_read_kernel(&file, sizeof(file), files_at) ? NULL : file;
 }
 
-/* Records the addresses of a socket of IPv4 or IPv6, if it is one, and if they are new. `who`: tgid
- * and tid of the thread that waited. Returns what the socket has sent again after `since`, as
- * waffle_rec_endpoints.resent has it. Global, so that the verifier checks it once. */
-int endpoints_emit(__u64 file_at, __u64 who, __u64 since, __u64 now);
+/* Records the details of a wait, if it has any. `who`: tgid and tid of the thread. `files`: its
+ * struct fdtable if it waited for descriptors, of which `descriptor` is the argument of a system
+ * call like read(); 0: it did not. Global, so that the verifier checks it once. */
+int details_emit(struct thread_wait *wait, __u64 who, __u64 files, __u32 descriptor, __u64 now);
 
-static __always_inline __u16 descriptor_endpoints(struct task_struct *task, __u32 descriptor,
-						  __u64 since, __u64 now)
-{
-	struct file *file = file_of(task, descriptor);
-
-	if (!file)
-		return 0;
-	return endpoints_emit((__u64)file, (__u64)task->tgid << 32 | (__u32)task->pid, since, now);
-}
-
-/* Several descriptors: user space looks up their names. */
-static __always_inline void wait_polled(const struct thread_wait *wait, struct waffle_rec_wait *rec)
-{
-	rec->dev = WAFFLE_WAIT_POLLED;
-	rec->object = wait->polled.descriptors[0];
-	rec->ino = (__u64)wait->polled.descriptors[2] << 32 | wait->polled.descriptors[1];
-	rec->address = (__u64)wait->polled.descriptors[3] << 32 | wait->polled.count;
-}
-
-/* The file behind a descriptor: the first argument of a system call like read(), or what poll()
- * waits for. */
-static __always_inline void wait_file(struct task_struct *task, __u32 descriptor, __u16 resent,
-				      struct waffle_rec_wait *rec)
-{
-	struct file *file = file_of(task, descriptor);
-
-	if (!file)
-		return;
-	rec->object = descriptor;
-	rec->ino = BPF_CORE_READ(file, f_inode, i_ino);
-	rec->dev = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
-	if (resent)
-		rec->address = WAFFLE_WAIT_RESENT | resent;
-	/* One inode serves eventfds, epolls, timers, …: the beginning of the name distinguishes
-	 * them. */
-	if (BPF_CORE_READ(file, f_inode, i_sb, s_magic) == ANON_INODE_FS_MAGIC)
-		bpf_probe_read_kernel(&rec->address, sizeof(rec->address),
-				      BPF_CORE_READ(file, f_path.dentry, d_name.name));
-}
-
-/* Records the details of a wait, if it has any. */
 static __noinline __attribute__((unused)) void wait_emit(struct thread_wait *wait,
 							 struct task_struct *task, __u64 now)
 {
-	__u32 cpu = bpf_get_smp_processor_id();
-	__u64 address = wait->fault_ts && wait->fault_ts <= wait->from_ts ? wait->fault_address : 0;
-	__u64 args[WAFFLE_SYSCALL_ARGS];
-	__u32 polled = wait->polled.count, first;
-	__u16 resent = 0;
-	bool file = !address && config.wait_sources & WAFFLE_WAIT_FILES &&
-		    (call_is_in(config.descriptor_calls, task_syscall(task, args)) || polled);
-	struct waffle_rec_wait *rec;
+	__u64 args[WAFFLE_SYSCALL_ARGS] = {};
+	struct fdtable *files = NULL;
 
-	if (!address && !file && !wait->kernel_stack && !wait->user_stack)
-		return;
-	first = polled ? wait->polled.descriptors[0] : (__u32)args[0];
-	if (file && polled <= 1)
-		resent = descriptor_endpoints(task, first, wait->from_ts, now);
-	for (__u32 i = 0; file && polled > 1 && i < WAFFLE_POLLED_MAX && i < polled; i++)
-		descriptor_endpoints(task, wait->polled.descriptors[i], now, now);
-	rec = record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec));
-	if (!rec)
-		return;
-	record_begin(&rec->rec, WAFFLE_REC_WAIT, task->pid, cpu);
-	rec->rec.ts = now;
-	rec->from_ts = wait->from_ts;
-	rec->kernel_stack = wait->kernel_stack;
-	rec->user_stack = wait->user_stack;
-	rec->object = 0;
-	rec->dev = 0;
-	rec->ino = 0;
-	rec->address = address;
-	if (file && polled > 1)
-		wait_polled(wait, rec);
-	else if (file)
-		wait_file(task, first, resent, rec);
-	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
+	if (config.wait_sources & WAFFLE_WAIT_FILES &&
+	    (call_is_in(config.descriptor_calls, task_syscall(task, args)) || wait->polled.count))
+		files = files_of(task);
+	details_emit(wait, (__u64)task->tgid << 32 | (__u32)task->pid, (__u64)files, (__u32)args[0],
+		     now);
 }
 
 static __noinline __attribute__((unused)) void quota_emit(struct task_struct *task, __u64 ns,
@@ -470,9 +370,9 @@ static __noinline __attribute__((unused)) void quota_emit(struct task_struct *ta
 	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
 }
 
-/* A wait of a task ends. Records the memory limit that its cgroup has reached, if any. Global, so
- * that the verifier checks it once. */
-int memory_emit(__u64 task, __u64 now, __u32 flags);
+/* A wait of thread `tid` ends. Records the memory limit that its cgroup has reached, if any.
+ * `cgroups`: the address of its struct css_set. Global, so that the verifier checks it once. */
+int memory_emit(__u64 cgroups, __u32 tid, __u64 now, __u32 flags);
 
 static __noinline __attribute__((unused)) void stolen_emit(struct task_struct *task, __u64 from_ts,
 							   __u64 stolen_ns, __u64 now)
@@ -558,13 +458,9 @@ static __always_inline void wait_end(struct thread_wait *wait, struct task_struc
 	if (wait->blocks) {
 		wait->long_ago = LONG_RECENT;
 		wait_emit(wait, task, now);
-		if (wait->uninterruptible && config.wait_sources & WAFFLE_WAIT_QUOTA) {
-			/* By way of memory: the verifier knows the task as a pointer, which is no
-			 * argument of a global function. */
-			wait->task = (__u64)task;
-			barrier();
-			memory_emit(wait->task, now, wait->stalls ? WAFFLE_MEMORY_STALL : 0);
-		}
+		if (wait->uninterruptible && config.wait_sources & WAFFLE_WAIT_QUOTA)
+			memory_emit((__u64)BPF_CORE_READ(task, cgroups), task->pid, now,
+				    wait->stalls ? WAFFLE_MEMORY_STALL : 0);
 	}
 	runnable = woken_ts > wait->from_ts ? now - woken_ts : ns;
 	if (!(config.wait_sources & WAFFLE_WAIT_QUOTA) || runnable < config.wait_min_ns)

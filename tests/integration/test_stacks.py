@@ -642,6 +642,29 @@ def test_tables_of_large_files_are_kept_for_the_next_capture(waffle, built, star
     assert sorted(cache.iterdir()) == before
 
 
+def test_processes_of_a_large_file_share_what_is_kept_of_it(waffle, built, start, tmp_path, cache):
+    path, log = tmp_path / "stacks", tmp_path / "log"
+    path.write_bytes(built("stacks.c").read_bytes())
+    path.chmod(0o755)
+    os.truncate(path, 2 << 20)
+    tracer.wait_until(lambda: time.time() - path.stat().st_ctime > 4, "a file that is not new")
+
+    def entries_after_a_capture():
+        program = start(path, log, 3)
+        program.until("ready")
+        environment = {**os.environ, "WAFFLE_CACHE": str(cache)}
+        attached = waffle.attach("-p", program.pid, "-q", "--no-report", env=environment)
+        tracer.wait_until(lambda: attached.capture.path.exists(), "attach")
+        program.say("go")
+        program.finish()
+        attached.wait()
+        return {name: name.stat().st_mtime_ns for name in cache.glob(f"parsed-*-{path.stat().st_ino:x}-*")}
+
+    first = entries_after_a_capture()
+    assert first
+    assert entries_after_a_capture() == first
+
+
 def test_what_was_found_in_a_large_file_is_kept_for_the_next_capture(waffle, built, start, tmp_path, cache):
     path, log = tmp_path / "stacks", tmp_path / "log"
     debug = tmp_path / ".debug" / "stacks.debug"

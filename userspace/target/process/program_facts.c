@@ -89,7 +89,9 @@ int program_facts_read(struct program_facts *facts, int fd, const char *path)
 	if (!worker_is_there())
 		return read_here(facts, fd, path);
 	*facts = (struct program_facts){0};
-	wire_put_text(&request, path);
+	/* Not the path, which may name a process: no other process would find the reply that is
+	 * kept for the file. */
+	wire_put_text(&request, "");
 	quiet = worker_queue_quiet(true);
 	result = worker_ask(WORKER_PROGRAM, &request, fd, path, &reply, &problem);
 	worker_queue_quiet(quiet);
