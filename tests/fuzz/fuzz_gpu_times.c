@@ -16,63 +16,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define START 1000000007ull
 #define PROCESSES 2
 
+#define SITE(text, is, count, ...)                                                                 \
+	{                                                                                          \
+		.name = (text), .category = "gpu", .file = "", .func = "", .object = "/lib/x.so",  \
+		.kind = (is), .key_count = (count), .keys = {                                      \
+			__VA_ARGS__                                                                \
+		}                                                                                  \
+	}
 static const struct site_info sites[] = {
-	{.name = "gemm\033[0m\"<x>",
-	 .category = "gpu",
-	 .file = "",
-	 .func = "",
-	 .object = "/lib/x.so",
-	 .kind = WAFFLE_SITE_SPAN,
-	 .key_count = 6,
-	 .keys = {{WAFFLE_KEY_STR, "op"},
-		  {WAFFLE_KEY_U64, "device"},
-		  {WAFFLE_KEY_U64, "stream"},
-		  {WAFFLE_KEY_U64, "correlation"},
-		  {WAFFLE_KEY_U64, "graph_node"},
-		  {WAFFLE_KEY_U64, "bytes"}}},
-	{.name = "launch",
-	 .category = "gpu",
-	 .file = "",
-	 .func = "",
-	 .object = "/lib/x.so",
-	 .kind = WAFFLE_SITE_EVENT,
-	 .key_count = 1,
-	 .keys = {{WAFFLE_KEY_U64, "correlation"}}},
-	{.name = "session",
-	 .category = "gpu",
-	 .file = "",
-	 .func = "",
-	 .object = "/lib/x.so",
-	 .kind = WAFFLE_SITE_EVENT,
-	 .key_count = 1,
-	 .keys = {{WAFFLE_KEY_STR, "state"}}},
-	{.name = "capture",
-	 .category = "gpu",
-	 .file = "",
-	 .func = "",
-	 .object = "/lib/x.so",
-	 .kind = WAFFLE_SITE_EVENT,
-	 .key_count = 1,
-	 .keys = {{WAFFLE_KEY_U64, "graph_node"}}},
-	{.name = "wait",
-	 .category = "gpu",
-	 .file = "",
-	 .func = "",
-	 .object = "/lib/x.so",
-	 .kind = WAFFLE_SITE_EVENT,
-	 .key_count = 1,
-	 .keys = {{WAFFLE_KEY_U64, "correlation"}}},
-	{.name = "synchronize", /* without a device */
-	 .category = "gpu",
-	 .file = "",
-	 .func = "",
-	 .object = "/lib/x.so",
-	 .kind = WAFFLE_SITE_SPAN,
-	 .key_count = 4,
-	 .keys = {{WAFFLE_KEY_STR, "op"},
-		  {WAFFLE_KEY_STR, "kind"},
-		  {WAFFLE_KEY_U64, "stream"},
-		  {WAFFLE_KEY_U64, "correlation"}}},
+	SITE("gemm\033[0m\"<x>", WAFFLE_SITE_SPAN, 6, {WAFFLE_KEY_STR, "op"},
+	     {WAFFLE_KEY_U64, "device"}, {WAFFLE_KEY_U64, "stream"},
+	     {WAFFLE_KEY_U64, "correlation"}, {WAFFLE_KEY_U64, "graph_node"},
+	     {WAFFLE_KEY_U64, "bytes"}),
+	SITE("launch", WAFFLE_SITE_EVENT, 1, {WAFFLE_KEY_U64, "correlation"}),
+	SITE("session", WAFFLE_SITE_EVENT, 1, {WAFFLE_KEY_STR, "state"}),
+	SITE("capture", WAFFLE_SITE_EVENT, 1, {WAFFLE_KEY_U64, "graph_node"}),
+	SITE("wait", WAFFLE_SITE_EVENT, 1, {WAFFLE_KEY_U64, "correlation"}),
+	/* It has no device. */
+	SITE("synchronize", WAFFLE_SITE_SPAN, 4, {WAFFLE_KEY_STR, "op"}, {WAFFLE_KEY_STR, "kind"},
+	     {WAFFLE_KEY_U64, "stream"}, {WAFFLE_KEY_U64, "correlation"}),
 };
 #define SITES (sizeof(sites) / sizeof(sites[0]))
 

@@ -116,3 +116,11 @@ class Chromium:
         self.process.wait()
         os.close(self.to)
         os.close(self.back)
+
+
+def open_page(browser, path):
+    """Opens a page of waffle, which draws all of itself without an error or a request."""
+    browser.open(f"file://{path}")
+    assert browser.errors == []
+    assert browser.requests == [f"file://{path}"]
+    assert browser.evaluate("document.documentElement.dataset.drawn") == "all"

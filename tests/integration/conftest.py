@@ -10,6 +10,7 @@ import tempfile
 import pytest
 
 import tracer
+from chromium import Chromium
 
 # `run` would start programs as the user who called sudo for the tests, from folders of root.
 for name in ("SUDO_USER", "SUDO_UID", "SUDO_GID", "SUDO_COMMAND"):
@@ -123,6 +124,13 @@ def steps(built, start):
     program.until("ready")
     program.path = built("steps.c")
     return program
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    made = Chromium(tmp_path_factory.mktemp("browser"))
+    yield made
+    made.close()
 
 
 @pytest.fixture(scope="session")

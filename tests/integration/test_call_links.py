@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from tracer import Capture, try_again, wait_until
+from tracer import Capture, children_of, try_again, wait_until
 
 RANKS = 4
 ONLY = ("--sources", "spans,cuda,nccl")
@@ -22,11 +22,6 @@ def training(waffle_program):
     program = waffle_program.parent / "sim" / "training"
     assert program.exists(), f"{program} is not built; run make sim"
     return program
-
-
-def children_of(pid):
-    text = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii")
-    return [int(word) for word in text.split()]
 
 
 class Rows:

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from tracer import wait_until
 from why_json import asker
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -82,7 +81,7 @@ sys.stdin.readline()
 """)
     program = job(script)
     attached = waffle.attach("-p", program.pid, "-q", "--no-report")
-    wait_until(attached.capture.path.exists, "attach to be ready")
+    attached.wait_ready()
     program.ask("go", "done")
     capture = attached.stop()
     assert len(of(capture, "compile")) == 3
@@ -112,7 +111,7 @@ sys.stdin.readline()
     program.until("ready")
     attached = waffle.attach("-p", program.pid, "-q", "--no-report", "--probe",
                              "uprobe:libc:getppid..getppid key=tid as span lap")
-    wait_until(attached.capture.path.exists, "attach to be ready")
+    attached.wait_ready()
     program.ask("go", "done")
     laps = of(attached.stop(), "lap")
     assert [row.get("unfinished", False) for row in laps] == [False, False, False, True]

@@ -8,43 +8,18 @@ import subprocess
 import pytest
 
 import gpu_schedule
-from chromium import Chromium
-from test_gpu_timeline import Made, text_capture  # noqa: F401 (a fixture)
+from chromium import open_page
+from test_gpu_timeline import Named, text_capture  # noqa: F401 (a fixture)
 
 STATES = ["idle_ns", "queued_ns", "running_ns", "waiting_ns", "complete_ns"]
 HOSTILE = 'kernel </script><img src=x onerror="window.hacked=1">'
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    made = Chromium(tmp_path_factory.mktemp("browser"))
-    yield made
-    made.close()
-
-
-class Named(Made):
-    """Kernels with names of their own."""
-
-    def __init__(self):
-        super().__init__()
-        self.sites = {}
-
-    def kernel(self, start, end, name, stream=7):
-        start, end, number = start + gpu_schedule.START, end + gpu_schedule.START, self.writer.id()
-        if name not in self.sites:
-            self.writer.line("site", gpu_schedule.SPAN, "none", 0, "gpu", name, *gpu_schedule.OP_KEYS)
-            self.sites[name] = len(gpu_schedule.NAMES) + len(self.sites)
-        self.writer.line("hit", start, 100, 100, self.sites[name], number, 0, 1, "kernel", 0, 1, stream, number)
-        self.writer.line("end", end, 100, 100, self.sites[name], number)
 
 
 def draw(waffle, browser, path, *options):
     """Writes the page of a capture, and opens it. Returns the page."""
     page = path.with_suffix(".html")
     assert waffle.ok("gpu", "--html", page, *options, path).stdout == ""
-    browser.open(f"file://{page}")
-    assert browser.errors == [] and browser.requests == [f"file://{page}"]
-    assert browser.evaluate("document.documentElement.dataset.drawn") == "all"
+    open_page(browser, page)
     return page
 
 

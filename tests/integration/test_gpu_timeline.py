@@ -178,6 +178,22 @@ class Made:
         self.writer.write(program, path, self.end)
 
 
+class Named(Made):
+    """Kernels with names of their own."""
+
+    def __init__(self):
+        super().__init__()
+        self.sites = {}
+
+    def kernel(self, start, end, name, stream=7):
+        start, end, number = start + gpu_schedule.START, end + gpu_schedule.START, self.writer.id()
+        if name not in self.sites:
+            self.writer.line("site", gpu_schedule.SPAN, "none", 0, "gpu", name, *gpu_schedule.OP_KEYS)
+            self.sites[name] = len(gpu_schedule.NAMES) + len(self.sites)
+        self.writer.line("hit", start, 100, 100, self.sites[name], number, 0, 1, "kernel", 0, 1, stream, number)
+        self.writer.line("end", end, 100, 100, self.sites[name], number)
+
+
 def test_operation_with_a_repeated_correlation_id_has_no_launch(gpu):
     made = Made()
     made.launch(100, 1)
@@ -260,12 +276,8 @@ def test_part_without_the_event_that_says_so_is_called_simulated(waffle, text_ca
 
 
 def test_report_folds_the_names_of_kernels(waffle, text_capture, tmp_path):
-    made, name = Made(), "void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel<Add<float> > >(int, Add<float>)"
-    made.writer.line("site", gpu_schedule.SPAN, "none", 0, "gpu", name, *gpu_schedule.OP_KEYS)
-    start, number = gpu_schedule.START + 100, made.writer.id()
-    site = len(gpu_schedule.NAMES)
-    made.writer.line("hit", start, 100, 100, site, number, 0, 1, "kernel", 0, 1, 7, 1)
-    made.writer.line("end", start + 50, 100, 100, site, number)
+    made, name = Named(), "void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel<Add<float> > >(int, Add<float>)"
+    made.kernel(100, 150, name)
     path = tmp_path / "made.waffle"
     made.write(text_capture, path)
     text = waffle.ok("report", path).stdout

@@ -8,9 +8,9 @@ import signal
 import sys
 
 import pytest
+from chromium import open_page
 from tracer import PROGRAMS, wait_until
 from why_json import asker
-from test_html import browser, open_page  # noqa: F401
 
 BLOCKED = "S"
 
@@ -84,7 +84,7 @@ def test_a_circle_of_mutexes_is_a_deadlock_with_all_stacks(hang, waffle, mode, c
     assert "deadlock: " in waffle.ok("report", path).stdout
 
 
-def test_the_page_has_the_deadlock_and_the_other_waits_as_why_prints_them(hang, waffle, browser):  # noqa: F811
+def test_the_page_has_the_deadlock_and_the_other_waits_as_why_prints_them(hang, waffle, browser):
     path, _ = hang("two", ["ring-0", "ring-1"])
     page = path.with_suffix(".html")
     waffle.ok("report", "--html", page, path)

@@ -10,18 +10,11 @@ import subprocess
 
 import pytest
 
-from chromium import Chromium
+from chromium import open_page
 from test_export import PROGRAM
 
 ANSWER = 'answer </script><img src=x onerror="window.hacked=1">'
 ASK = "ask <!--<script>"
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    made = Chromium(tmp_path_factory.mktemp("browser"))
-    yield made
-    made.close()
 
 
 @pytest.fixture(scope="module")
@@ -63,13 +56,6 @@ def shown(page, browser):
     assert browser.requests == [f"file://{page}"]
     assert browser.evaluate("window.hacked === undefined")
     assert browser.evaluate("document.querySelectorAll('img, svg, iframe, link').length") == 0
-
-
-def open_page(browser, path):
-    browser.open(f"file://{path}")
-    assert browser.errors == []
-    assert browser.requests == [f"file://{path}"]
-    assert browser.evaluate("document.documentElement.dataset.drawn") == "all"
 
 
 def rows(browser, table):

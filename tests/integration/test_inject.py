@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from tracer import PROGRAMS, wait_until
+from tracer import PROGRAMS, children_of, wait_until
 
 PLAIN = "import time\nprint('ready', flush=True)\n"
 
@@ -190,8 +190,7 @@ def test_program_in_other_namespaces_that_sees_the_file(waffle, start):
     program = start("unshare", "--mount", "--pid", "--fork", "--mount-proc", sys.executable, "-c",
                     PLAIN + "time.sleep(3600)")
     program.until("ready")
-    with open(f"/proc/{program.pid}/task/{program.pid}/children", encoding="ascii") as children:
-        pid = int(children.read())
+    [pid] = children_of(program.pid)
     attach(waffle, "-p", pid)
     assert "waffle-gpu" in threads(pid)
     os.kill(pid, signal.SIGKILL)
@@ -220,8 +219,7 @@ int main(void)
     subprocess.run(["gcc", "-w", source, "-o", path], check=True)
     program = start(path)
     program.until("ready")
-    with open(f"/proc/{program.pid}/task/{program.pid}/children", encoding="ascii") as children:
-        child = int(children.read())
+    [child] = children_of(program.pid)
     wait_until(lambda: state_of(child) == "S" and state_of(program.pid) == "D", "both wait")
     refused(waffle, child, f"it has the memory of process {program.pid}")
     refused(waffle, program.pid, "none of its threads waits")
@@ -274,10 +272,6 @@ def test_program_on_a_file_system_that_does_not_answer_is_refused(waffle, built,
         server.kill()
 
 
-def children_of(pid):
-    return pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
-
-
 @pytest.mark.parametrize("namespaces", [["--mount"], ["--mount", "--pid", "--fork", "--mount-proc"]])
 def test_program_that_does_not_see_the_file_is_refused(waffle, start, namespaces):
     """It has another folder where the library is, as in a container."""
@@ -288,7 +282,7 @@ def test_program_that_does_not_see_the_file_is_refused(waffle, start, namespaces
     wait_until(lambda: list(threads(pid)) == ["sleep"], "exec")
     refused(waffle, pid, "it does not see")
     assert list(threads(pid)) == ["sleep"]
-    os.kill(int(pid), signal.SIGKILL)
+    os.kill(pid, signal.SIGKILL)
 
 
 def test_file_that_others_can_write_is_refused(waffle, start, tmp_path):

@@ -200,7 +200,7 @@ def test_program_that_calls_nvtx_later_has_all_names(waffle, start, program):
     assert function_pointers(running.pid, program)[0] == 0
     attached = waffle.attach("--gpu", "--pid", running.pid)
     wait_until(lambda: function_pointers(running.pid, program)[0] == 2, "initialised")
-    wait_until(attached.capture.path.exists, "armed")
+    attached.wait_ready()
     wait_until(lambda: rounds_now(running) > 50, "rounds")
     rows = attached.stop().rows(category="nvtx")
     wait_until(lambda: not any(function_pointers(running.pid, program)[1]), "restored")

@@ -9,7 +9,7 @@ import sys
 import jsonschema
 import pytest
 
-from chromium import Chromium
+from chromium import open_page
 from tracer import PROGRAMS, ROOT, compile_with_waffle, find_tool, tries
 
 sys.path.insert(0, str(ROOT / "tests"))
@@ -269,8 +269,7 @@ def test_context_leads_through_three_processes(waffle, pipeline, origins):
     assert [step["to"]["name"] for step in origin["way"]] == ["write", "scale", "send", "broken record"]
     assert len({step["to"]["pid"] for step in origin["way"]}) == 3
     # Each node by the record that it is, as the export of records has it.
-    rows = waffle.ok("export", "--format", "records", "-o", "-", capture.path).stdout.splitlines()
-    records = {row["record"]: row for row in map(json.loads, rows)}
+    records = {row["record"]: row for row in capture.records()}
     for node in [answer["event"], origin, *(step["to"] for step in origin["way"])]:
         record = records[node["record"]]
         assert (record["kind"], record["ts"], record["tid"]) == ("hit", node["start_ns"], node["tid"])
@@ -286,20 +285,15 @@ def test_context_leads_through_three_processes(waffle, pipeline, origins):
     assert (origin["name"], origin["basis"], origin["grade"]) == ("send", "flow", "likely")
 
 
-def test_page_tells_the_way_from_the_symptom_to_its_origin(waffle, pipeline, origins, tmp_path):
+def test_page_tells_the_way_from_the_symptom_to_its_origin(waffle, pipeline, origins, browser, tmp_path):
     capture = waffle.run(pipeline, options=("--no-sched",))
     page = tmp_path / "page.html"
     waffle.ok("report", "--html", page, capture.path)
-    browser = Chromium(tmp_path)
-    try:
-        browser.open(f"file://{page}")
-        assert browser.errors == []
-        assert browser.evaluate("document.getElementById('origins').hidden") is False
-        [shown] = browser.evaluate(
-            "[...document.querySelectorAll('#symptoms > div')].map((e) => ({...e.dataset, "
-            "story: e.querySelector('pre').textContent}))")
-    finally:
-        browser.close()
+    open_page(browser, page)
+    assert browser.evaluate("document.getElementById('origins').hidden") is False
+    [shown] = browser.evaluate(
+        "[...document.querySelectorAll('#symptoms > div')].map((e) => ({...e.dataset, "
+        "story: e.querySelector('pre').textContent}))")
     answer = origins(capture.path, "--event", "result is NaN")
     assert shown["id"] == answer["event"]["id"]
     assert shown["origins"].split() == [origin["id"] for origin in answer["origins"]]

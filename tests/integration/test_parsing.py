@@ -9,8 +9,8 @@ import signal
 import sys
 import time
 
-from test_worker import children, helpers_of
-from tracer import named, wait_until
+from test_worker import helpers_of
+from tracer import children_of, named, wait_until
 
 HOLD_S = 0.1  # of kernel/gate.h
 
@@ -19,7 +19,7 @@ HOLD_S = 0.1  # of kernel/gate.h
 def parsers_stopped(tracer):
     """Its workers do not answer, as if what they parse took them long."""
     workers = wait_until(
-        lambda: [worker for helper in helpers_of(tracer) for worker in children(helper)], "a worker"
+        lambda: [worker for helper in helpers_of(tracer) for worker in children_of(helper)], "a worker"
     )
     for worker in workers:
         os.kill(worker, signal.SIGSTOP)
@@ -102,7 +102,7 @@ def test_a_program_is_held_no_longer_than_its_bound_and_armed_when_it_is_parsed(
     program = start(sys.executable, "-c", launcher)
     program.until("ready")
     attached = waffle.attach("-f", "--no-report", "-p", program.pid)
-    wait_until(attached.capture.path.exists, "the capture")
+    attached.wait_ready()
     program.ask(f"{begins} began 0", "began")  # what it loads is known from now on
     with parsers_stopped(attached.process.pid):
         pid, seconds = program.ask(str(asked), "began").split()

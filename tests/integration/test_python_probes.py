@@ -21,7 +21,7 @@ def record(waffle, program, *functions, options=()):
     """Attaches, and returns when all is armed."""
     probes = [word for function in functions for word in ("--probe", f"python:python_calls.py:{function}")]
     attached = waffle.attach("-p", program.pid, "--no-report", *probes, *options)
-    wait_until(attached.capture.path.exists, "attach to be ready")
+    attached.wait_ready()
     return attached
 
 
@@ -114,7 +114,7 @@ def test_calls_of_children_are_recorded_after_their_parent_has_exited(waffle, st
     program = start(sys.executable, script)
     program.until("ready")
     attached = waffle.attach("-p", program.pid, "--no-report", "--follow", "--probe", "python:orphans.py:step")
-    wait_until(attached.capture.path.exists, "attach to be ready")
+    attached.wait_ready()
     program.ask("go", "done")
     seen = spans(attached.stop(), "step")
     assert len(seen) == 53 and len({row["pid"] for row in seen}) == 4
@@ -134,7 +134,7 @@ def test_calls_are_recorded_after_the_main_thread_has_exited(waffle, start, tmp_
     program = start(sys.executable, script, tmp_path / "leave")
     program.until("ready")
     attached = waffle.attach("-p", program.pid, "--no-report", "--probe", "python:leaves.py:step")
-    wait_until(attached.capture.path.exists, "attach to be ready")
+    attached.wait_ready()
     (tmp_path / "leave").touch()
     program.ask("go", "done")
     assert len(spans(attached.stop(), "step")) == 50
@@ -162,7 +162,7 @@ def test_the_watches_of_a_freed_function_are_released(waffle, start, tmp_path):
     program = start(sys.executable, script)
     program.until("ready")
     attached = waffle.attach("-p", program.pid, "--no-report", "--probe", "python:frees_module.py:gone")
-    wait_until(attached.capture.path.exists, "attach to be ready")
+    attached.wait_ready()
     before = watches_of(attached.process.pid)
     program.ask("go", "done")
     wait_until(lambda: watches_of(attached.process.pid) == before - 2, "the watches to be released")

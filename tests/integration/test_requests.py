@@ -24,7 +24,7 @@ def web(start):
 def record(waffle, program, *options):
     """Attaches, and returns when all is armed."""
     attached = waffle.attach("-p", program.pid, "-q", "--no-report", "--requests", *options)
-    wait_until(attached.capture.path.exists, "attach to be ready")
+    attached.wait_ready()
     return attached
 
 
@@ -96,14 +96,13 @@ def test_filter_and_redaction_apply_to_requests(waffle, web):
     assert b"VESUVIUS" not in capture.path.read_bytes()
 
 
-@pytest.mark.parametrize("family", ["unix", "tcp"])
-def test_commands_of_redis_are_requests(waffle, start, tmp_path, family):
-    """On a connection that is older than the capture."""
-    unix = tmp_path / "s"
+def redis_client(start, folder, family="tcp"):
+    """A running redis-server, and a connection to it."""
+    unix = folder / "s"
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     server = start(find_tool("redis-server"), "--port", port, "--unixsocket", unix, "--save", "",
-                   "--appendonly", "no", "--daemonize", "no", "--dir", tmp_path)
+                   "--appendonly", "no", "--daemonize", "no", "--dir", folder)
 
     def connect():
         client = socket.socket(socket.AF_UNIX if family == "unix" else socket.AF_INET)
@@ -113,12 +112,19 @@ def test_commands_of_redis_are_requests(waffle, start, tmp_path, family):
             return None
         return client
 
+    return server, wait_until(connect, "redis-server to listen")
+
+
+@pytest.mark.parametrize("family", ["unix", "tcp"])
+def test_commands_of_redis_are_requests(waffle, start, tmp_path, family):
+    """On a connection that is older than the capture."""
+    server, client = redis_client(start, tmp_path, family)
+
     def call(*words):
         client.sendall(b"*%d\r\n" % len(words) +
                        b"".join(b"$%d\r\n%s\r\n" % (len(word), word.encode()) for word in words))
         assert client.recv(1000)
 
-    client = wait_until(connect, "redis-server to listen")
     call("PING")
     attached = record(waffle, server)
     call("SET", "KRAKATAU", "1")
@@ -131,18 +137,7 @@ def test_commands_of_redis_are_requests(waffle, start, tmp_path, family):
 
 
 def test_requests_of_one_packet_have_a_span_each(waffle, start, tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    server = start(find_tool("redis-server"), "--port", port, "--save", "", "--appendonly", "no",
-                   "--daemonize", "no", "--dir", tmp_path)
-
-    def connect():
-        try:
-            return socket.create_connection(("127.0.0.1", port))
-        except OSError:
-            return None
-
-    client = wait_until(connect, "redis-server to listen")
+    server, client = redis_client(start, tmp_path)
     attached = record(waffle, server)
     keys = [b"KRAKATAU%d" % i for i in range(60)]
     client.sendall(b"".join(b"*3\r\n$3\r\nSET\r\n$%d\r\n%s\r\n$4\r\n*1\r\n\r\n" % (len(key), key) for key in keys)

@@ -26,12 +26,6 @@ def work(waffle, built):
     return run
 
 
-def records(waffle, capture):
-    """The sample records of the file."""
-    lines = waffle.ok("export", "--format", "records", "-o", "-", capture.path).stdout.splitlines()
-    return [row for row in map(json.loads, lines) if row.get("kind") == "sample"]
-
-
 def samples_of(instance, cause="running"):
     [found] = [c for c in instance["causes"] if c["cause"] == cause][:1]
     return found.get("samples", {"count": 0, "places": []})
@@ -90,11 +84,11 @@ def test_spinning_for_a_lock_is_said(work, waffle):
 def test_rate_is_chosen_and_samples_are_switched_off(work, waffle):
     capture, instance = work("user", "--sample-rate=500")
     check_count(capture, instance, 500)
-    assert {row["period_ns"] for row in records(waffle, capture)} == {2_000_000}
+    assert {row["period_ns"] for row in capture.records("sample")} == {2_000_000}
     for option in ("--sample-rate=0", "--sources=-samples"):
         capture, instance = work("user", option)
         assert "samples" not in capture.info()["sources"]
-        assert not records(waffle, capture)
+        assert not capture.records("sample")
         assert all("samples" not in cause for cause in instance["causes"])
         assert "these sources" not in capture.result.stderr
 
@@ -102,7 +96,7 @@ def test_rate_is_chosen_and_samples_are_switched_off(work, waffle):
 def test_only_threads_of_the_target_are_sampled(work, waffle):
     """Others compute meanwhile: the tests themselves, and what else the machine does."""
     capture, instance = work("user")
-    tids = {row["tid"] for row in records(waffle, capture)}
+    tids = {row["tid"] for row in capture.records("sample")}
     assert tids == {instance["thread"]["tid"]}
 
 
@@ -124,4 +118,4 @@ def test_a_cpu_whose_events_are_refused_is_said_and_the_others_have_theirs(waffl
                        env={**os.environ, "LD_PRELOAD": str(library), "REFUSED_CPU": str(last)})
     assert (f"the kernel refused perf events of 1 of {last + 1} CPUs: samples and page faults of these may be missing: "
             "Permission denied") in result.stderr
-    assert {row["cpu"] for row in records(waffle, Capture(waffle, path))} == {0}
+    assert {row["cpu"] for row in Capture(waffle, path).records("sample")} == {0}

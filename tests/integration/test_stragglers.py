@@ -6,7 +6,7 @@ import os
 import subprocess
 
 import pytest
-from chromium import Chromium
+from chromium import open_page
 from sim_log import read_log
 
 RANKS, STEPS = 4, 12
@@ -72,7 +72,7 @@ def test_time_of_collectives_is_transfer_and_waiting(training):
     assert abs(group["transfer_ns"] - transfer) < 10 * MS
 
 
-def test_text_and_page_have_the_numbers_of_the_json(training, tmp_path):
+def test_text_and_page_have_the_numbers_of_the_json(training, browser, tmp_path):
     capture, _ = training
     report, text = capture.report(), capture.report_text()
     lines = text.splitlines()
@@ -81,16 +81,12 @@ def test_text_and_page_have_the_numbers_of_the_json(training, tmp_path):
     assert any(line.split()[:2] == ["ncclAllReduce", str(STEPS)] for line in lines)
     page = tmp_path / "page.html"
     capture.waffle.ok("report", "--html", page, capture.path)
-    browser = Chromium(tmp_path / "browser")
-    try:
-        browser.open(f"file://{page}")
-        rows = browser.evaluate(
-            "[...document.querySelectorAll('#rank-table tbody tr')].map((row) => "
-            "[row.dataset.rank, Number(row.querySelector('[data-ns]').dataset.ns)])")
-        assert browser.evaluate("document.getElementById('ranks').hidden") is False
-        assert browser.errors == []
-    finally:
-        browser.close()
+    open_page(browser, page)
+    rows = browser.evaluate(
+        "[...document.querySelectorAll('#rank-table tbody tr')].map((row) => "
+        "[row.dataset.rank, Number(row.querySelector('[data-ns]').dataset.ns)])")
+    assert browser.evaluate("document.getElementById('ranks').hidden") is False
+    assert browser.errors == []
     assert [ns for _, ns in rows] == [row["made_wait_ns"] for row in report["stragglers"]]
     assert "rank 2" in rows[0][0]
 

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from tracer import Capture, named, parse_log, semaphores, wait_until
+from tracer import Capture, children_of, named, parse_log, semaphores, wait_until
 
 
 def did(text):
@@ -134,12 +134,7 @@ def test_process_in_another_pid_namespace(waffle, built, start):
     program = start("unshare", "-p", "-f", "--mount-proc", steps)
     said = parse_log(["ready " + program.until("ready")])[0]
     assert said["pid"] == 1
-    [pid] = [
-        int(child)
-        for child in open(f"/proc/{program.pid}/task/{program.pid}/children", encoding="utf-8")
-        .read()
-        .split()
-    ]
+    [pid] = children_of(program.pid)
     attached = waffle.attach("-p", pid, "-q", "--no-report").wait_armed(pid, steps)
     program.ask("event 12", "did")
     rows = named(attached.stop().rows(), "step event")

@@ -10,16 +10,14 @@ import time
 
 import pytest
 import tracer
-from tracer import wait_until
+from tracer import children_of
 
 PROGRAM = tracer.PROGRAMS / "thread_names.py"
 
 
 def names_of(capture, pid):
     """The last name of each thread of a process that was found."""
-    records = capture.export("records").read_text(encoding="utf-8").splitlines()
-    records = [json.loads(line) for line in records]
-    return {r["tid"]: r["name"] for r in records if r["kind"] == "thread_name" and r["tgid"] == pid}
+    return {r["tid"]: r["name"] for r in capture.records("thread_name") if r["tgid"] == pid}
 
 
 def expected_names(told):
@@ -88,7 +86,7 @@ def test_a_new_name_is_found_at_the_end(waffle, start):
     program = start(sys.executable, PROGRAM)
     program.until("ready")
     attached = waffle.attach("-p", program.pid, "-q", "--no-report")
-    wait_until(attached.capture.path.exists, "attach to be ready")
+    attached.wait_ready()
     told = json.loads(program.ask("rename", "renamed"))
     capture = attached.stop()
     names = names_of(capture, program.pid)
@@ -101,7 +99,7 @@ def test_threads_of_a_forked_worker_have_their_own_names(waffle, start, python):
     program = start(python, PROGRAM)
     parent = json.loads(program.until("ready"))
     attached = waffle.attach("-p", program.pid, "-q", "--no-report", "--follow", "--machine-wide")
-    wait_until(attached.capture.path.exists, "attach to be ready")
+    attached.wait_ready()
     child = json.loads(program.ask("fork", "child"))
     time.sleep(0.3)
     capture = attached.stop()
@@ -114,8 +112,7 @@ def test_a_process_that_sees_other_tids_has_the_names(waffle, start):
     program = start("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable, PROGRAM)
     told = json.loads(program.until("ready"))
     assert told["pid"] == 1
-    children = pathlib.Path(f"/proc/{program.pid}/task/{program.pid}/children").read_text(encoding="utf-8").split()
-    pid = int(children[0])
+    [pid] = children_of(program.pid)
     capture = waffle.attach("-p", pid, "-q", "--no-report", "--duration", "1s").wait()
     assert sorted(names_of(capture, pid).values()) == sorted(expected_names(told).values())
     seen = {}
@@ -142,9 +139,7 @@ def test_a_name_that_changes_all_the_time_is_one_that_the_thread_had(waffle, tmp
         encoding="utf-8",
     )
     capture = waffle.run(sys.executable, script)
-    records = capture.export("records").read_text(encoding="utf-8").splitlines()
-    names = [r["name"] for r in map(json.loads, records) if r["kind"] == "thread_name"]
-    for name in names:
+    for name in [r["name"] for r in capture.records("thread_name")]:
         number = int(name.rpartition("-" if name.startswith("short") else " ")[2])
         assert name == (f"short-{number}" if number % 2 else f"a name that is a good deal longer {number}")
 
@@ -162,9 +157,7 @@ def test_threads_that_come_and_go_have_their_names_or_none(waffle, tmp_path):
         encoding="utf-8",
     )
     capture = waffle.run(sys.executable, script)
-    records = capture.export("records").read_text(encoding="utf-8").splitlines()
-    records = [json.loads(line) for line in records]
-    found = [(r["tid"], r["name"]) for r in records if r["kind"] == "thread_name"]
+    found = [(r["tid"], r["name"]) for r in capture.records("thread_name")]
     told = [tuple(pair) for pair in json.loads(capture.result.stdout)]
     assert len(told) == 300 and found and set(found) <= set(told)
 

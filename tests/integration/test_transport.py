@@ -15,7 +15,7 @@ import time
 import pytest
 
 from recorder import compile_inside
-from tracer import Capture, compile_program, named, semaphores, wait_until
+from tracer import Capture, children_of, compile_program, named, semaphores, wait_until
 
 LIBWAFFLE = ["-Wl,-u,waffle_trace_start", "-Wl,--push-state,--no-as-needed", "-lwaffle",
              "-Wl,--pop-state"]
@@ -337,9 +337,7 @@ def test_program_after_an_exec_has_rings_of_its_own(waffle, start, ringed):
 def test_program_in_other_namespaces_has_its_real_tids(waffle, start, ringed):
     program = start("unshare", "--pid", "--fork", "--mount-proc", "--mount", ringed)
     program.until("ready")
-    children = f"/proc/{program.pid}/task/{program.pid}/children"
-    with open(children, encoding="ascii") as file:
-        pid = int(file.read())
+    [pid] = children_of(program.pid)
     attached = waffle.attach("-p", pid, "-q", "--no-report", "--transport", "ring").wait_links(3)
     program.ask("steps 0 300 100", "done")
     program.ask("threads 3 300 100", "done")

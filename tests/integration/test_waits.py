@@ -2,7 +2,6 @@
 """What explains waits, source by source, against what the program and the kernel say themselves."""
 
 import collections
-import json
 import os
 import pathlib
 import subprocess
@@ -140,6 +139,12 @@ def test_waits_are_explained_from_min_wait_on(waffle, option):
         assert 50_000 <= waits[0] < 10_000_000
 
 
+def waits_with_stacks(capture, min_ns):
+    """Waits of the thread whose id the program printed."""
+    return [row for row in capture.rows("wait", tid=int(capture.result.stdout))
+            if row["end_ns"] - row["start_ns"] >= min_ns and row["args"].get("user_stack")]
+
+
 def test_a_few_short_waits_do_not_hide_the_next_long_one(waffle):
     program = (
         "import threading, time\n"
@@ -148,10 +153,7 @@ def test_a_few_short_waits_do_not_hide_the_next_long_one(waffle):
         "print(threading.get_native_id())\n"
     )
     capture = waffle.run(sys.executable, "-c", program, options=("--min-wait", "10ms"))
-    tid = int(capture.result.stdout)
-    waits = [row for row in capture.rows() if row["kind"] == "wait" and row["tid"] == tid
-             and row["end_ns"] - row["start_ns"] >= 20_000_000]
-    assert len([wait for wait in waits if wait["args"].get("user_stack")]) >= 5
+    assert len(waits_with_stacks(capture, 20_000_000)) >= 5
 
 
 def test_threads_that_tick_leave_the_stacks_of_long_waits(waffle):
@@ -169,10 +171,7 @@ def test_threads_that_tick_leave_the_stacks_of_long_waits(waffle):
         "print(threading.get_native_id())\n"
     )
     capture = waffle.run(sys.executable, "-c", program, options=("--stacks", "sched"))
-    tid = int(capture.result.stdout)
-    waits = [row for row in capture.rows() if row["kind"] == "wait" and row["tid"] == tid
-             and row["end_ns"] - row["start_ns"] >= 40_000_000]
-    assert len([wait for wait in waits if wait["args"].get("user_stack")]) >= 25
+    assert len(waits_with_stacks(capture, 40_000_000)) >= 25
 
 
 @tries(3)
@@ -507,10 +506,7 @@ def test_nothing_is_recorded_after_the_end(waffle, start):
     training = pathlib.Path(waffle.program).parent / "examples" / "training"
     program = start(training, "--steps", "100000", "--directory", waffle.path().parent)
     attached = waffle.attach("-p", program.pid, "-d", "500ms", "-q", "--no-report")
-    path = attached.wait().path
-    ends = {}
-    for line in waffle.ok("export", "--format", "records", "-o", "-", path).stdout.splitlines():
-        row = json.loads(line)
-        ends[row["kind"]] = row["ts"]
+    capture = attached.wait()
+    ends = {row["kind"]: row["ts"] for row in capture.records()}
     assert "wake" in ends
     assert max(ends.values()) - ends["state"] < 5_000_000

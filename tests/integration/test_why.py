@@ -13,7 +13,7 @@ import pytest
 
 from test_export import validate_perfetto
 import why_json
-from tracer import parse_log, tries, wait_until
+from tracer import parse_log, tries
 
 MS = 1_000_000
 
@@ -181,7 +181,7 @@ def test_many_short_processes_of_one_name_are_one_cause(waffle, why, start, tmp_
     victim = start("taskset", "-c", cpu, sys.executable, "-c", "print('ready', flush=True)\nwhile True: pass")
     victim.until("ready")
     attached = waffle.attach("-p", victim.pid, "-q", "--no-report")
-    wait_until(attached.capture.path.exists, "attach to be ready")
+    attached.wait_ready()
     for _ in range(12):
         subprocess.run(["taskset", "-c", cpu, compiler, "-c", "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done"],
                        check=True)
@@ -316,8 +316,7 @@ def all_on_one_cpu():
 @pytest.mark.usefixtures("one_cpu")
 def test_children_of_the_command_that_are_not_followed_are_not_of_this_capture(waffle):
     capture = waffle.run("sh", "-c", "sleep 0.1 | cat; true", options=("--no-follow",))
-    text = capture.export("records").read_text(encoding="utf-8")
-    tasks = [row for row in map(json.loads, text.splitlines()) if row["kind"] == "task"]
+    tasks = capture.records("task")
     own = {row["comm"] for row in tasks if row["flags"] & 2}
     assert own and not own & {"sh", "sleep", "cat"}
     assert {"sleep", "cat"} <= {row["comm"] for row in tasks}
@@ -335,15 +334,14 @@ def test_the_processes_of_this_capture_are_its_own_and_those_of_another_are_not(
         program.until("ready")
         captures.append(waffle.attach("-f", "-p", program.pid, "--no-report"))
     for program, capture in zip((traced, other), captures):
-        wait_until(capture.capture.path.exists, "that recording has begun")
+        capture.wait_ready()
         program.say("go")
     own, foreign = (processes_of(capture.process.pid) for capture in captures)
     traced.until("done")
     own |= processes_of(captures[0].process.pid)
     other.until("done")
     captures[1].stop()
-    text = captures[0].stop().export("records").read_text(encoding="utf-8")
-    tasks = [row for row in map(json.loads, text.splitlines()) if row["kind"] == "task"]
+    tasks = captures[0].stop().records("task")
     marked = {row["tgid"] for row in tasks if row["flags"] & 2}
     assert len(marked & own) >= 3, "waffle-bpf, its gate, and one that parses"
     assert not {row["tgid"] for row in tasks if not row["flags"] & 2} & own

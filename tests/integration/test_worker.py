@@ -4,17 +4,13 @@ import os
 import subprocess
 from pathlib import Path
 
-from tracer import default_program, wait_until
+from tracer import children_of, default_program, wait_until
 
 WAFFLE_BPF = default_program()
 
 
-def children(pid: int) -> list[int]:
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
 def helpers_of(pid: int) -> list[int]:
-    return [child for child in children(pid) if children(child)]
+    return [child for child in children_of(pid) if children_of(child)]
 
 
 def status(pid: int) -> dict[str, str]:
@@ -30,7 +26,7 @@ def test_parsers_of_an_attach_have_no_privileges(tmp_path):
         # A helper's child is a worker. The guardian, which has privileges, parses nothing.
         helpers = wait_until(lambda: helpers_of(tracer.pid), "a worker")
         for helper in helpers:
-            for pid in (helper, *children(helper)):
+            for pid in (helper, *children_of(helper)):
                 seen = status(pid)
                 assert int(seen["CapEff"], 16) == int(seen["CapBnd"], 16) == 0
                 assert int(seen["CapPrm"], 16) == int(seen["CapAmb"], 16) == 0
@@ -38,7 +34,7 @@ def test_parsers_of_an_attach_have_no_privileges(tmp_path):
                 assert min(map(int, seen["Uid"].split())) > 0xF0000000  # nobody has it
                 assert min(map(int, seen["Gid"].split())) > 0xF0000000  # nobody has it
                 assert seen["Groups"].split() == []
-            for worker in children(helper):
+            for worker in children_of(helper):
                 wait_until(lambda: status(worker)["Seccomp"].strip() == "2", "the filter")
                 links = [os.readlink(f"/proc/{worker}/fd/{fd}") for fd in range(4)]
                 assert links[:3] == ["/dev/null"] * 3 and links[3].startswith("socket:")
@@ -46,7 +42,7 @@ def test_parsers_of_an_attach_have_no_privileges(tmp_path):
                 # Nothing that the tracer shares with the kernel.
                 maps = Path(f"/proc/{worker}/maps").read_text()
                 assert not [line for line in maps.splitlines() if line.split()[1][3] == "s"]
-        parsers = helpers + [worker for helper in helpers for worker in children(helper)]
+        parsers = helpers + [worker for helper in helpers for worker in children_of(helper)]
         tracer.send_signal(2)
         assert tracer.wait() == 0
         # Not even as zombies, which would stay where process 1 does not look after them.
@@ -64,7 +60,7 @@ def test_parsers_end_with_a_tracer_that_is_killed(tmp_path):
                                "-p", str(target.pid)])
     try:
         helpers = wait_until(lambda: helpers_of(tracer.pid), "a worker")
-        all_of_them = helpers + [worker for helper in helpers for worker in children(helper)]
+        all_of_them = helpers + [worker for helper in helpers for worker in children_of(helper)]
         tracer.kill()
         tracer.wait()
         wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in all_of_them), "their end")

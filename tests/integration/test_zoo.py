@@ -18,7 +18,6 @@ pytest.register_assert_rewrite("judge")
 
 import judge
 import scenarios
-import tracer
 import zoo
 
 SEEDS = range(1, 1 + int(os.environ.get("WAFFLE_ZOO_SEEDS", "1")))
@@ -55,7 +54,7 @@ def explain(waffle, zoo_folder):
 
 def wait_ready(waffle, attached, row, built, pids):
     if row.unmarked:
-        tracer.wait_until(attached.capture.path.exists, "attach to be ready")
+        attached.wait_ready()
         return
     for pid in pids:
         attached.wait_armed(pid, built)

@@ -175,6 +175,12 @@ def semaphores(pid, path, elf=None):
         return None
 
 
+def children_of(pid):
+    """The processes that the main thread of a process has started."""
+    text = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii")
+    return [int(word) for word in text.split()]
+
+
 # ---- the programs under test ----
 
 
@@ -309,6 +315,12 @@ class Capture:
             and all(row.get(key) == value for key, value in equal.items())
         ]
 
+    def records(self, kind=None):
+        """Objects of the export of records."""
+        with open(self.export("records"), encoding="utf-8") as lines:
+            records = [json.loads(line) for line in lines]
+        return [record for record in records if kind is None or record["kind"] == kind]
+
     def check_sums(self, lost=None):
         """Produced = delivered + lost, the same in report, info and NDJSON."""
         records = self.info()["records"]
@@ -337,17 +349,27 @@ class Attached:
             **options,
         )
 
+    def check_runs(self):
+        if self.process.poll() is not None:
+            raise AssertionError(f"attach ended: {self.process.communicate()}")
+
+    def wait_ready(self):
+        """Waits until all is armed: the file has its name then."""
+
+        def ready():
+            self.check_runs()
+            return self.capture.path.exists()
+
+        wait_until(ready, "attach to be ready")
+        return self
+
     def wait_armed(self, pid, *paths, timeout=60.0):
         """Waits until all semaphores of these files are up in a process."""
 
         def armed():
-            if self.process.poll() is not None:
-                raise AssertionError(f"attach ended: {self.process.communicate()}")
-            for path in paths:
-                values = semaphores(pid, path)
-                if not values or not all(values):
-                    return False
-            return self.capture.path.exists()
+            self.check_runs()
+            found = (semaphores(pid, path) for path in paths)
+            return all(values and all(values) for values in found) and self.capture.path.exists()
 
         wait_until(armed, f"arming of {[str(p) for p in paths]} in {pid}", timeout)
         return self
@@ -360,8 +382,7 @@ class Attached:
         plain = [data[offset : offset + 1] for offset in offsets]
 
         def armed():
-            if self.process.poll() is not None:
-                raise AssertionError(f"attach ended: {self.process.communicate()}")
+            self.check_runs()
             now = probed_bytes(pid, inode, offsets)
             return now and all(a != b for a, b in zip(now, plain))
 
@@ -383,8 +404,7 @@ class Attached:
         A filter may need more links than the two of a file."""
 
         def armed():
-            if self.process.poll() is not None:
-                raise AssertionError(f"attach ended: {self.process.communicate()}")
+            self.check_runs()
             return self.links() >= count and self.capture.path.exists()
 
         wait_until(armed, "links")

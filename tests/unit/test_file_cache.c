@@ -46,28 +46,52 @@ static struct file_cache_file some_file(unsigned inode)
 	return file;
 }
 
-static const struct file_cache_key unwind = {.kind = FILE_CACHE_UNWIND};
-
-static void put(struct file_cache *cache, const struct file_cache_file *file, const char *text)
+/* The key of a request, or with NULL that of the unwind table. */
+static struct file_cache_key key_of(const char *request)
 {
+	struct file_cache_key key = {.kind = request ? FILE_CACHE_REQUEST : FILE_CACHE_UNWIND};
+
+	if (request)
+		wire_put(&key.request, request, strlen(request));
+	return key;
+}
+
+static void entry_put(struct file_cache *cache, const struct file_cache_file *file,
+		      const char *request, const char *text)
+{
+	struct file_cache_key key = key_of(request);
 	struct wire_out reply = {0};
 
 	wire_put(&reply, text, strlen(text));
-	file_cache_put(cache, file, &unwind, &reply);
+	file_cache_put(cache, file, &key, &reply);
 	wire_out_free(&reply);
+	wire_out_free(&key.request);
 }
 
 /* "": there is no valid entry. */
-static void assert_has(struct file_cache *cache, const struct file_cache_file *file,
-		       const char *text)
+static void assert_entry(struct file_cache *cache, const struct file_cache_file *file,
+			 const char *request, const char *text)
 {
+	struct file_cache_key key = key_of(request);
 	struct wire_out reply = {0};
 
-	assert_int_equal(file_cache_get(cache, file, &unwind, &reply), text[0] != '\0');
+	assert_int_equal(file_cache_get(cache, file, &key, &reply), text[0] != '\0');
 	assert_int_equal(reply.bytes.len, strlen(text));
 	assert_memory_equal(reply.bytes.data ? (const char *)reply.bytes.data : "", text,
 			    strlen(text));
 	wire_out_free(&reply);
+	wire_out_free(&key.request);
+}
+
+static void put(struct file_cache *cache, const struct file_cache_file *file, const char *text)
+{
+	entry_put(cache, file, NULL, text);
+}
+
+static void assert_has(struct file_cache *cache, const struct file_cache_file *file,
+		       const char *text)
+{
+	assert_entry(cache, file, NULL, text);
 }
 
 static void entry_path(char path[128], const struct file_cache_file *file)
@@ -109,33 +133,18 @@ static void test_an_entry_belongs_to_one_state_of_one_file(void **state)
 	file_cache_close(cache);
 }
 
-/* "": there is no valid entry. */
 static void assert_answers(struct file_cache *cache, const char *request, const char *text)
 {
 	const struct file_cache_file file = some_file(3);
-	struct file_cache_key key = {.kind = FILE_CACHE_REQUEST};
-	struct wire_out reply = {0};
 
-	wire_put(&key.request, request, strlen(request));
-	assert_int_equal(file_cache_get(cache, &file, &key, &reply), text[0] != '\0');
-	assert_int_equal(reply.bytes.len, strlen(text));
-	if (text[0])
-		assert_memory_equal(reply.bytes.data, text, strlen(text));
-	wire_out_free(&reply);
-	wire_out_free(&key.request);
+	assert_entry(cache, &file, request, text);
 }
 
 static void answer(struct file_cache *cache, const char *request, const char *text)
 {
 	const struct file_cache_file file = some_file(3);
-	struct file_cache_key key = {.kind = FILE_CACHE_REQUEST};
-	struct wire_out reply = {0};
 
-	wire_put(&key.request, request, strlen(request));
-	wire_put(&reply, text, strlen(text));
-	file_cache_put(cache, &file, &key, &reply);
-	wire_out_free(&reply);
-	wire_out_free(&key.request);
+	entry_put(cache, &file, request, text);
 }
 
 static void test_a_request_has_an_entry_of_its_own(void **state)
@@ -162,7 +171,8 @@ static void test_another_request_whose_hash_is_the_same_has_no_entry(void **stat
 	(void)state;
 	answer(cache, "the first request", "its reply");
 	answer(cache, "other request 123", "another reply");
-	/* What one request finds under the name of the other is not taken for its own. */
+	/* The second request's file has the first one's content, as if their hashes were the same.
+	 * The cache compares the whole request, so the second one gets no reply. */
 	snprintf(command, sizeof(command),
 		 "set -- %s/parsed-7-3-*; for a; do grep -qa 'the first request' $a && one=$a;"
 		 " grep -qa 'other request' $a && two=$a; done; cp $one $two",

@@ -250,7 +250,8 @@ static void test_threads_have_their_own_names_in_a_later_file(void **state)
 	append_thread_name(memory, 101, 0);
 	begin_segment(memory, 200);
 	append_task(memory, 201, 11, "renamed");
-	append_thread_name(memory, 202, 1); /* of another thread */
+	/* Its start time differs, so this name belongs to an earlier thread with the same tid. */
+	append_thread_name(memory, 202, 1);
 	begin_segment(memory, 300);
 	store_writer_drop(memory, 300, UINT64_MAX);
 	reader = dump(memory, test->path, counts);

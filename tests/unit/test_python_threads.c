@@ -32,7 +32,8 @@
 
 static unsigned char memory[0xd000];
 
-/* Where things are in a version. Of 3.13 and later the interpreter tells the first ones. */
+/* The offsets that a version of CPython uses. Versions from 3.13 on publish most of them
+ * (offsets_put()). */
 struct layout {
 	uint32_t version;
 	uint32_t interpreters, threads, frame, cframe; /* cframe 1: there is none */
@@ -156,6 +157,29 @@ static void thread_put(const struct layout *layout, enum form form)
 	put(NUMBER + 24, TID, 4);
 }
 
+/* Searches the threads of a process with this memory. False: there is nothing to search. */
+static bool threads_search(const struct layout *layout, python_thread_fn *each, void *arg)
+{
+	static const uint32_t sizes[] = {1464, 656, 672};
+	struct python_place place = {.runtime = RUNTIME};
+	struct image image = {.process = -1, .memory = memfd_create("memory", MFD_CLOEXEC)};
+	struct python_threads threads;
+	struct python python;
+	bool begun;
+
+	if (layout->version < 0x030b)
+		place.runtime_bytes = sizes[layout->version - 0x0308];
+	else if (layout->version < 0x030d)
+		place.version_at = VERSION_AT;
+	assert_int_equal(write(image.memory, memory, sizeof(memory)), sizeof(memory));
+	assert_true(python_at(&python, &image, &place));
+	begun = python_threads_begin(&threads, &python, &image);
+	while (begun && python_threads_step(&threads, each, arg))
+		;
+	python_threads_end(&threads);
+	return begun;
+}
+
 static void thread_seen(const struct python_thread *thread, void *arg)
 {
 	struct python_thread *seen = arg;
@@ -164,26 +188,12 @@ static void thread_seen(const struct python_thread *thread, void *arg)
 	*seen = *thread;
 }
 
-/* The name that is found; "": none. */
+/* The thread that the search finds, at most one. Its name is "" if there is none. */
 static struct python_thread thread_get(const struct layout *layout)
 {
-	static const uint32_t sizes[] = {1464, 656, 672};
-	struct python_place place = {.runtime = RUNTIME};
-	struct image image = {.process = -1, .memory = memfd_create("memory", MFD_CLOEXEC)};
 	struct python_thread seen = {0};
-	struct python_threads threads;
-	struct python python;
 
-	if (layout->version < 0x030b)
-		place.runtime_bytes = sizes[layout->version - 0x0308];
-	else if (layout->version < 0x030d)
-		place.version_at = VERSION_AT;
-	assert_int_equal(write(image.memory, memory, sizeof(memory)), sizeof(memory));
-	assert_true(python_at(&python, &image, &place));
-	if (python_threads_begin(&threads, &python, &image))
-		while (python_threads_step(&threads, thread_seen, &seen))
-			;
-	python_threads_end(&threads);
+	threads_search(layout, thread_seen, &seen);
 	return seen;
 }
 
@@ -281,7 +291,7 @@ static void test_offsets_that_lack_a_section_name_nothing(void **state)
 	assert_string_equal(thread_get(layout).name, "");
 }
 
-static void each_ignore(const struct python_thread *thread, void *arg)
+static void each_count(const struct python_thread *thread, void *arg)
 {
 	(void)thread;
 	(*(unsigned *)arg)++;
@@ -290,21 +300,12 @@ static void each_ignore(const struct python_thread *thread, void *arg)
 static void test_a_circle_of_threads_ends(void **state)
 {
 	const struct layout *layout = &layouts[4];
-	const struct python_place place = {.runtime = RUNTIME, .version_at = VERSION_AT};
-	struct image image = {.process = -1, .memory = memfd_create("memory", MFD_CLOEXEC)};
-	struct python_threads threads;
-	struct python python;
 	unsigned count = 0;
 
 	(void)state;
 	thread_put(layout, IN_DICT);
 	put(STATE + 8, STATE, 8);
-	assert_int_equal(write(image.memory, memory, sizeof(memory)), sizeof(memory));
-	assert_true(python_at(&python, &image, &place));
-	assert_true(python_threads_begin(&threads, &python, &image));
-	while (python_threads_step(&threads, each_ignore, &count))
-		;
-	python_threads_end(&threads);
+	assert_true(threads_search(layout, each_count, &count));
 	assert_int_equal(count, WAFFLE_PYTHON_THREADS_MAX);
 }
 

@@ -55,8 +55,9 @@ static int received(struct requests *requests, uint64_t cookie)
 	return requests_pass(requests, &rec.socket);
 }
 
-/* Clients have the memory of the tracer only up to a limit, however many they are. What has no room
- * is said to be missing, and there is room again later. */
+/* The second and further requests of a packet are pending in the tracer's memory, up to a limit for
+ * all clients together. requests_pass() returns -EINVAL if it drops any beyond that limit. Once the
+ * pending ones are written, there is room again. */
 static void test_requests_that_come_together_take_limited_memory(void **state)
 {
 	enum { CONNECTIONS = 2000, ROOM = 1 << 18 };

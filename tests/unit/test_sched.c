@@ -574,7 +574,7 @@ static void check_part(const struct kept *all, const struct kept *part, uint64_t
 	}
 }
 
-/* What is read from marks is what is read from the begin. */
+/* Checks that reading from marks delivers the same intervals as reading from the begin. */
 static void check_marks(struct machine *machine, const struct model *model)
 {
 	struct kept *all = kept_new(model), *again = kept_new(model), *part;

@@ -351,8 +351,8 @@ static void test_each_wait_of_an_event_loop_in_no_span_has_its_own_end(void **st
 	done(&capture, why);
 }
 
-/* What is waited for may come while the thread is awake after a timeout. If only one thread ran
- * then, it was that one. */
+/* The awaited event may happen while the thread is awake after a timeout. If only one other thread
+ * ran during that time, that thread caused the event. */
 static void test_who_ran_after_the_last_timeout_has_done_what_was_waited_for(void **state)
 {
 	(void)state;
@@ -398,7 +398,7 @@ static void test_a_list_of_the_same_descriptors_is_the_same_wait(void **state)
 	}
 }
 
-/* Of a long list only the first descriptors are recorded. The others may be different ones. */
+/* The capture has only the first descriptors of a long list. The other ones may differ. */
 static void test_a_list_of_which_only_a_part_is_known_may_be_another_one(void **state)
 {
 	static const char many[] = "many descriptors: pipe:[7], pipe:[8], pipe:[9], pipe:[10]";

@@ -10,11 +10,11 @@
 #define NAME_BYTES 48
 #define TIMES 65536u
 
-/* Where the stream is in the parameters of a call. NONE: it has none, or it is not at hand. WAITS:
- * the call waits for the GPU. */
-#define NONE 0xffu
-#define WAITS 0xfdu
-#define BY_CONFIG 0xfeu /* in the CUlaunchConfig that is the first parameter, at 32 */
+/* `stream` of a call is the offset of the stream's handle in the call's parameters, or one of
+ * these. The CUlaunchConfig that the first parameter points to has the handle at CONFIG_STREAM. */
+#define NONE 0xffu      /* the parameters have no handle, or we do not know where it is */
+#define BY_CONFIG 0xfeu /* the first parameter points to a CUlaunchConfig */
+#define WAITS 0xfdu     /* the call waits for the GPU */
 #define CONFIG_STREAM 32
 
 static const struct {

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define NCCL_VERSIONS 7 /* of the interface, counted from 1 */
+#define NCCL_VERSIONS 7 /* the latest version of the interface; the first one is 1 */
 
 /* Types of events, which are also the bits of the mask that says which of them NCCL reports. */
 enum nccl_event_type {
@@ -20,7 +20,7 @@ enum nccl_event_type {
 	NCCL_EVENT_PROXY_OP = 8,
 	NCCL_EVENT_PROXY_STEP = 16,
 	NCCL_EVENT_KERNEL_CHANNEL = 64,  /* since version 3 */
-	NCCL_EVENT_KERNEL_PHASE = 32768, /* of a channel; since version 7 */
+	NCCL_EVENT_KERNEL_PHASE = 32768, /* since version 7; its parent is a channel */
 };
 
 /* States of a proxy step: what it waits for from now on. */
@@ -32,8 +32,8 @@ enum nccl_state {
 	NCCL_STATE_RECV_GPU_WAIT = 12,   /* the GPU has to consume the data */
 	NCCL_STATE_SEND_PEER_WAIT = 20,  /* the receiver has to be ready; since version 4 */
 	/* The arguments of the next two have the GPU's time. */
-	NCCL_STATE_KERNEL_STOP = 22, /* of a kernel's channel */
-	NCCL_STATE_PHASE_STOP = 31,  /* of a phase */
+	NCCL_STATE_KERNEL_STOP = 22, /* a channel has ended on the GPU */
+	NCCL_STATE_PHASE_STOP = 31,  /* a phase has ended on the GPU */
 };
 
 /* Phases of a kernel on symmetric memory. */
@@ -46,10 +46,10 @@ enum nccl_phase {
 /* Offsets in a description. All versions have the parent at 8 and the rank at 16. */
 #define NCCL_AT_PARENT 8
 #define NCCL_AT_RANK 16
-#define NCCL_AT_PID 24   /* of a proxy op: pid_t */
-#define NCCL_AT_TIMER 32 /* of a kernel's channel, since version 4: the GPU's clock */
-#define NCCL_AT_PHASE 25 /* of a phase: u8, enum nccl_phase */
-#define NCCL_AT_PHASE_TIMER 40
+#define NCCL_AT_PID 24         /* a proxy op has its process here: pid_t */
+#define NCCL_AT_TIMER 32       /* a channel has the GPU's time here, since version 4: u64 */
+#define NCCL_AT_PHASE 25       /* a phase has its enum nccl_phase here: u8 */
+#define NCCL_AT_PHASE_TIMER 40 /* a phase has the GPU's time here: u64 */
 
 /* A task is a collective or a message. 0: the version does not have the member. */
 struct nccl_task_layout {
@@ -67,8 +67,8 @@ struct nccl_layout {
 	bool numbers;   /* names are numbers */
 	bool wide_type; /* the type is u64, not u8 */
 	bool kernels;   /* kernels report their channels */
-	bool timer;     /* with the GPU's clock */
-	bool phases;    /* and their phases */
+	bool timer;     /* channels have the GPU's times */
+	bool phases;    /* kernels report the phases of channels */
 };
 
 /* By the version of the interface; [0] is not used. */

@@ -83,16 +83,7 @@ struct coll_v4 { /* also 5 and 6, which have parentGroup behind it */
 };
 
 struct coll_v7 { /* NCCL 2.32 */
-	HEAD uint64_t seqNumber;
-	const char *func;
-	const void *sendBuff;
-	void *recvBuff;
-	size_t count;
-	int root;
-	const char *datatype;
-	uint8_t nChannels, nWarps;
-	const char *algo, *proto;
-	void *parentGroup;
+	struct coll_v4 v4;
 	const char *kernelVariant;
 	bool isSymColl;
 	uint64_t userTag;
@@ -261,8 +252,8 @@ static void *start_coll(uint64_t seq, size_t count, int channels, bool symmetric
 	if (symmetric) {
 		d.v7.isSymColl = true;
 		d.v7.kernelVariant = "AllReduce_RSxLDMC_AGxSTMC";
-		d.v7.algo = "RSxLDMC_AGxSTMC";
-		d.v7.proto = "";
+		d.v7.v4.algo = "RSxLDMC_AGxSTMC";
+		d.v7.v4.proto = "";
 	}
 	return start(&d, COLL, NULL);
 }
@@ -328,19 +319,26 @@ static void stop(void *handle)
 	must(!profiler->stopEvent(handle), "stopEvent");
 }
 
+/* Ends an event at a time of the GPU. */
+static void stop_at(void *handle, int state, uint64_t timer)
+{
+	struct {
+		uint64_t pTimer;
+	} arguments = {timer};
+
+	must(!profiler->recordEventState(handle, state, &arguments), "recordEventState");
+	stop(handle);
+}
+
 /* NCCL reports a phase, which it knows from the kernel, before the end of its channel. */
 static void phase_play(void *channel, uint8_t phase, uint64_t from, uint64_t to)
 {
 	static const char *const names[] = {"initial_sync", "compute", "final_sync"};
 	struct kernel_phase d = {.phaseId = phase, .phaseName = names[phase], .pTimer = from};
-	struct {
-		uint64_t pTimer;
-	} arguments = {to};
 	void *handle = start(&d, KERNEL_PHASE, channel);
 
 	must(handle, "a phase has no handle");
-	must(!profiler->recordEventState(handle, 31, &arguments), "recordEventState");
-	stop(handle);
+	stop_at(handle, 31, to);
 }
 
 static void phases_play(void *channel, uint64_t i)
@@ -352,12 +350,7 @@ static void phases_play(void *channel, uint64_t i)
 
 static void stop_kernel(void *handle, uint64_t timer)
 {
-	struct {
-		uint64_t pTimer;
-	} arguments = {timer};
-
-	must(!profiler->recordEventState(handle, 22, &arguments), "recordEventState");
-	stop(handle);
+	stop_at(handle, 22, timer);
 }
 
 /* ---- one ---- */

@@ -136,7 +136,7 @@ func main() {
 			ask <- ms
 			r = <-answer
 		case "mutex":
-			comm, cause = "holder", "user-work"
+			comm = "holder"
 			ask <- ms
 			<-locked
 			begin = clock(monotonic)

@@ -14,7 +14,6 @@ import tempfile
 import said
 
 ROUNDS = 6
-PR_SET_PDEATHSIG = 1
 
 
 def command(*words):
@@ -50,7 +49,7 @@ def start_pusher(path):
 
 
 def round_(way, i, path, server):
-    pause = 80 + (said.seed() * 7 + i * 13) % 60
+    pause = said.pause_ms(i)
     begin = said.now()
     if way == "slow":
         other.send(command("DEBUG", "SLEEP", str(pause / 1000)))

@@ -2,8 +2,10 @@
 """timeouts.py SEED: the victim asks a queue.Queue with a timeout of 10 ms, again and again, until another thread
 has slept and puts an item."""
 
+import os
 import queue
 import threading
+import time
 
 import said
 
@@ -14,7 +16,7 @@ asked, items = queue.Queue(), queue.Queue()
 def loader():
     said.name("loader")
     while True:
-        said.time.sleep(asked.get() / 1000)
+        time.sleep(asked.get() / 1000)
         items.put(threading.get_native_id())
 
 
@@ -30,9 +32,9 @@ said.name("victim")
 threading.Thread(target=loader, name="loader", daemon=True).start()
 said.go()
 for i in range(ROUNDS):
-    pause = 80 + (said.seed() * 7 + i * 13) % 60
+    pause = said.pause_ms(i)
     begin = said.now()
     asked.put(pause)
     tid = take()
     said.victim(i, begin, said.now())
-    said.cause(i, "sleep", pause * said.MS, "loader", said.os.getpid(), tid)
+    said.cause(i, "sleep", pause * said.MS, "loader", os.getpid(), tid)
