@@ -156,7 +156,7 @@ static void child_rounds(void)
 {
 	for (int i = 0; i < ROUNDS; i++) {
 		SPAN("request", KV_I64("i", i));
-		if (system("exec sleep 0.05")) // NOLINT(bugprone-command-processor,cert-env33-c)
+		if (system("exec sleep 0.2")) // NOLINT(bugprone-command-processor,cert-env33-c)
 			exit(1);
 	}
 }
