@@ -236,6 +236,8 @@ class Ordered(Made):
 def test_event_of_the_library_orders_streams_that_are_known_and_run(gpu, ordered, edges):
     graph = gpu(ordered, "--graph=json")
     assert [(edge["from"], edge["to"]) for edge in graph["edges"]] == edges
+    known = gpu(ordered, "--json")["not_attributed"]
+    assert (known["calls_recorded"], known["events_recorded"]) == (False, True)
 
 
 def test_operation_with_a_repeated_correlation_id_has_no_launch(gpu):
