@@ -23,6 +23,15 @@ SITES = {
     "odd": (SPAN, "none", 0, "gpu", "odd", None),
     "launch": (EVENT, "none", 0, "gpu", "launch", ["u:correlation", "s:function"]),
     "wait": (EVENT, "none", 0, "gpu", "wait", ["u:correlation", "s:function"]),
+    "launch_on": (EVENT, "none", 0, "gpu", "launch", ["u:correlation", "s:function", "p:handle"]),
+    "wait_stream": (EVENT, "none", 0, "gpu", "wait", ["u:correlation", "s:function", "p:handle"]),
+    "wait_event": (EVENT, "none", 0, "gpu", "wait", ["u:correlation", "s:function", "p:event"]),
+    "event record": (EVENT, "none", 0, "gpu", "event record", ["p:event", "p:handle"]),
+    "event record of a context": (EVENT, "none", 0, "gpu", "event record", ["p:event"]),
+    "stream wait": (EVENT, "none", 0, "gpu", "stream wait", ["p:event", "p:handle"]),
+    "stream create": (EVENT, "none", 0, "gpu", "stream create", ["p:handle", "u:flags"]),
+    "capture begin": (EVENT, "none", 0, "gpu", "capture begin", ["p:handle"]),
+    "capture end": (EVENT, "none", 0, "gpu", "capture end", ["p:handle", "u:result"]),
     "synchronize": (SPAN, "none", 0, "gpu", "synchronize", None),
     "synchronize_context": (
         SPAN, "none", 0, "gpu", "synchronize", ["s:op", "u:context", "u:correlation", "s:kind"],
@@ -116,10 +125,12 @@ class Process:
 
 class Schedule:
     """A random schedule. `ops` are its operations; `syncs` are (start, end, tid, before). With `prompt`, the GPU
-    begins each operation as soon as it can."""
+    begins each operation as soon as it can. The calls that order streams are those that probes record, or events
+    of the library, or both."""
 
-    def __init__(self, seed, actions=60, lossy=False, processes=None, prompt=False):
+    def __init__(self, seed, actions=60, lossy=False, processes=None, prompt=False, calls="probes"):
         self.rng = random.Random(seed)
+        self.probes, self.library = calls != "library", calls != "probes"
         self.writer, self.lossy, self.prompt = Writer(), lossy, prompt
         self.ops, self.syncs, self.late = [], [], []
         self.ends, self.used, self.steps = set(), set(), {}
@@ -155,8 +166,12 @@ class Schedule:
             if stream.blocking == "legacy":
                 continue
             tid, pid = process.threads[0], process.pid
-            call = self.writer.hit(self.call(process, tid), tid, pid, "cudaStreamCreate", 0 if stream.blocking else 1)
-            self.writer.ret(self.tick(tid), tid, pid, "cudaStreamCreate", call, 1, stream.handle, 0)
+            flags = 0 if stream.blocking else 1
+            if self.probes:
+                call = self.writer.hit(self.call(process, tid), tid, pid, "cudaStreamCreate", flags)
+                self.writer.ret(self.tick(tid), tid, pid, "cudaStreamCreate", call, 1, stream.handle, 0)
+            if self.library:
+                self.writer.hit(self.call(process, tid), tid, pid, "stream create", stream.handle, flags)
 
     def call(self, process, tid):
         """When a thread's next call begins: calls take effect in the order in which they are made up."""
@@ -233,13 +248,21 @@ class Schedule:
         pid = process.pid
         number = None
         at = self.call(process, tid)
-        if span:
+        if not self.probes:
+            span = None
+        elif span:
             number = self.writer.hit(at, tid, pid, call, *([stream.handle] if span == "stream" else [4096]))
         else:
             self.writer.hit(at, tid, pid, call, stream.handle)
         process.correlation += 1
         launched = self.tick(tid, 1, 5)
-        self.writer.hit(launched, tid, pid, "launch", process.correlation, call, parent=self.steps[tid])
+        values, parent = (process.correlation, call), self.steps[tid]
+        if self.library:
+            self.writer.hit(launched, tid, pid, "launch_on", *values, stream.handle, parent=parent)
+        else:
+            self.writer.hit(launched, tid, pid, "launch", *values, parent=parent)
+        if not self.probes:
+            process.last = launched
         done = after = self.before(process, stream)
         for kind in kinds:
             name = self.rng.choice(["gemm<float>", "ncclDevKernel_AllReduce"]) if kind == "kernel" else kind
@@ -259,14 +282,54 @@ class Schedule:
 
     # ---- the host ----
 
-    def sync(self, process, tid, call, before, *values):
+    def sync(self, process, tid, call, before, *values, stream=None):
         start = self.call(process, tid)
-        number = self.writer.hit(start, tid, process.pid, call, *values)
+        number = self.probes and self.writer.hit(start, tid, process.pid, call, *values)
+        inner = self.library and self.wait_event(process, tid, call, *values)
+        if not self.probes:
+            start = inner
         ends = [op.end for op in self.ops if op.pid == process.pid and before >> op.bit & 1]
         self.clock[tid] = max([self.clock[tid], *ends])
         end = self.tick(tid)
-        self.writer.ret(end, tid, process.pid, call, number, len(values), 0)
+        if self.library:
+            self.wait_record(process, tid, call, inner, end, stream)
+        if self.probes:
+            self.writer.ret(self.tick(tid), tid, process.pid, call, number, len(values), 0)
+            end = self.clock[tid]
         self.syncs.append((start, end, tid, before))
+
+    def wait_event(self, process, tid, call, *values):
+        """The library's event in a call that waits. Returns when CUPTI says that the wait began."""
+        process.correlation += 1
+        site = {"cudaStreamSynchronize": "wait_stream", "cudaEventSynchronize": "wait_event"}.get(call, "wait")
+        at = self.tick(tid)
+        self.writer.hit(at, tid, process.pid, site, process.correlation, call, *values)
+        if not self.probes:
+            process.last = at
+        return self.tick(tid, 1, 3)
+
+    def wait_record(self, process, tid, call, start, end, stream):
+        """CUPTI's record of a call that waited. That of an event does not say the stream."""
+        kind = {"cudaStreamSynchronize": "stream", "cudaEventSynchronize": "event"}.get(call, "context")
+        site, values = "synchronize_context", ("wait", 1, process.correlation, kind)
+        if stream:
+            site = "synchronize"
+            values = ("wait", stream.device, 1, stream.number, process.correlation, kind, 0)
+
+        def write():
+            number = self.writer.hit(start, tid, process.pid, site, *values, track=1)
+            self.writer.end(end, tid, process.pid, site, number)
+
+        self.late.append(write)
+
+    def order(self, process, tid, probe, event, stream, *values):
+        """A call that records an event, or makes a stream wait for one. `values` are those of the probe."""
+        at = self.call(process, tid)
+        if self.probes:
+            self.writer.hit(at, tid, process.pid, probe, *values)
+        if self.library:
+            site = {"cudaEventRecord": "event record", "cudaStreamWaitEvent": "stream wait"}[probe]
+            self.writer.hit(self.tick(tid) if self.probes else at, tid, process.pid, site, event, stream.handle)
 
     def act(self):
         process = self.rng.choice(self.processes)
@@ -287,13 +350,14 @@ class Schedule:
         elif what < 0.62:
             self.launch(process, tid, process.streams[0], "cudaMemcpy", ["copy"], "copied")
         elif what < 0.76:
-            self.writer.hit(self.call(process, tid), tid, process.pid, "cudaEventRecord", event, stream.handle)
+            self.order(process, tid, "cudaEventRecord", event, stream, event, stream.handle)
             process.recorded[event] = self.before(process, stream)
         elif what < 0.88:
-            self.writer.hit(self.call(process, tid), tid, process.pid, "cudaStreamWaitEvent", stream.handle, event)
+            self.order(process, tid, "cudaStreamWaitEvent", event, stream, stream.handle, event)
             stream.before |= process.recorded.get(event, 0)
         elif what < 0.92:
-            self.sync(process, tid, "cudaStreamSynchronize", self.awaited(process, stream), stream.handle)
+            before = self.awaited(process, stream)
+            self.sync(process, tid, "cudaStreamSynchronize", before, stream.handle, stream=stream)
         elif what < 0.96:
             self.sync(process, tid, "cudaEventSynchronize", process.recorded.get(event, 0), event)
         else:

@@ -12,6 +12,7 @@ import sys
 
 import pytest
 
+from sim_log import number, read_log
 from test_sim_calls import is_armed
 from tracer import Capture, Program, compile_program, wait_until
 
@@ -139,6 +140,75 @@ def test_each_operation_has_the_launch_that_gave_it_to_the_gpu(gpu):
                  "set": "cuMemset"}[span["args"]["op"]])
     # Only launches on the default stream have no handle.
     assert {row["args"]["handle"] for row in launches if row["args"]["function"] == "cuLaunchKernel"} - {"0x0"}
+
+
+# ---- the order of streams ----
+
+def of_log_order(logged):
+    """The event of the library that a call of the program's log is."""
+    name = re.sub("^cu(da)?|(_v2)?(_pts[zd])?$", "", logged["call"])
+    per_thread = logged["call"].endswith("_ptsz") and not logged.get("stream")
+    stream = {"handle": 2 if per_thread else logged.get("stream")}
+    return {
+        "EventRecord": ("event record", stream | {"event": logged.get("event")}),
+        "EventRecordWithFlags": ("event record", stream | {"event": logged.get("event")}),
+        "StreamWaitEvent": ("stream wait", stream | {"event": logged.get("event")}),
+        "StreamBeginCapture": ("capture begin", stream),
+        "StreamEndCapture": ("capture end", stream | {"result": logged["result"]}),
+        "StreamSynchronize": ("wait", stream),
+        "EventSynchronize": ("wait", {"event": logged.get("event")}),
+        "DeviceSynchronize": ("wait", {}),
+        "CtxSynchronize": ("wait", {}),
+    }.get(name)
+
+
+def test_calls_that_order_streams_are_events_with_their_handles(gpu, tmp_path):
+    capture, _ = gpu.record("calls", "--log", tmp_path / "calls.jsonl")
+    logged = sorted(read_log(tmp_path / "calls.jsonl"), key=lambda row: row["begin"])
+    expected = [(row["tid"], *of_log_order(row)) for row in logged if of_log_order(row)]
+    names = {name for _, name, _ in expected}
+    assert names == {"event record", "stream wait", "capture begin", "capture end", "wait"}
+    rows = sorted((row for row in capture.rows() if row.get("category") == "gpu" and row["name"] in names),
+                  key=lambda row: row["start_ns"])
+    assert [
+        (row["tid"], row["name"],
+         {key: number(value) for key, value in row["args"].items() if key not in ("correlation", "function")})
+        for row in rows] == expected
+
+
+def test_stream_that_can_not_be_made_is_no_event(gpu):
+    capture, _ = gpu.record("calls", code=1, WAFFLE_SIM_FAIL="cuStreamCreate:2:2")
+    made = [row["args"] for row in capture.rows() if row.get("name") == "stream create"]
+    assert len(made) == 1 and made[0]["flags"] in (0, 1) and made[0]["handle"] != "0x0"
+
+
+def edges_of(gpu, path):
+    """Edges between streams. Operations are numbered without the calls that wait."""
+    graph = json.loads(gpu.waffle.ok("gpu", "--graph=json", path).stdout)
+    ids = [op["id"] for op in graph["operations"] if op["kind"] != "wait"]
+    return [(ids.index(edge["from"]), ids.index(edge["to"]), edge["kind"]) for edge in graph["edges"]]
+
+
+@pytest.mark.parametrize("program", [("calls",), ("training", "--ranks", 1, "--steps", 3)], ids=lambda program: program[0])
+def test_program_that_records_itself_has_the_edges_that_probes_would_find(gpu, waffle, tmp_path, program):
+    capture, _ = gpu.record(*program)
+    edges = edges_of(gpu, capture.path)
+    assert "event" in {kind for _, _, kind in edges}
+    waffle.ok("run", "--gpu", "-q", "--no-report", "-o", tmp_path / "probes.waffle", "--", gpu.sim / program[0],
+              *program[1:])
+    assert edges == edges_of(gpu, tmp_path / "probes.waffle")
+
+
+def test_call_that_a_probe_recorded_too_counts_once(gpu, waffle, tmp_path):
+    """Its links are those of the probe's event."""
+    path = tmp_path / "both.waffle"
+    waffle.ok("run", "--gpu", "-q", "--no-report", "-o", path, "--", gpu.sim / "training", "--ranks", 1, "--steps", 3)
+    linked = collections.defaultdict(list)
+    for row in Capture(waffle, path).rows():
+        linked[row.get("name")].append(bool(row.get("links")))
+    for probe, event in (("cudaStreamWaitEvent", "stream wait"), ("cudaEventRecord", "event record")):
+        assert len(linked[probe]) == len(linked[event]) == 6
+        assert all(linked[probe]) and not any(linked[event])
 
 
 @pytest.mark.parametrize("version", ["13.0", "13.5"])

@@ -17,6 +17,7 @@ sys.path.insert(0, str(tracer.ROOT / "tests"))
 import validate_perfetto  # noqa: E402
 
 SEEDS = range(30)
+CALLS = ["probes", "library", "both"]  # who recorded the calls that order streams
 
 
 @pytest.fixture(scope="session")
@@ -91,23 +92,31 @@ def check_sums(device):
         assert sum(stream["states"].values()) == window
 
 
+def numbers(schedule, graph):
+    """Operations by their bits. Those of the schedule are in the order of the graph."""
+    ids = [op["id"] for op in graph["operations"] if op["kind"] != "wait"]
+    return {op.bit: number for op, number in zip(schedule.ops, ids, strict=True)}
+
+
+@pytest.mark.parametrize("calls", CALLS)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_dependencies_of_a_random_schedule_are_all_that_cuda_orders(gpu, seed):
-    schedule = gpu_schedule.Schedule(seed, actions=80)
+def test_dependencies_of_a_random_schedule_are_all_that_cuda_orders(gpu, seed, calls):
+    schedule = gpu_schedule.Schedule(seed, actions=80, calls=calls)
     graph = gpu(schedule, "--graph=json")
     before = gpu_schedule.closure(graph)
-    number = {op.bit: index for index, op in enumerate(schedule.ops)}
+    number = numbers(schedule, graph)
     assert not any(edge.get("violated") for edge in graph["edges"])
-    for index, op in enumerate(schedule.ops):
-        assert before[index] == {number[bit] for bit in gpu_schedule.bits(op.before)}, op
+    for op in schedule.ops:
+        assert before[number[op.bit]] == {number[bit] for bit in gpu_schedule.bits(op.before)}, op
 
 
+@pytest.mark.parametrize("calls", CALLS)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_critical_path_of_a_random_schedule_is_that_of_the_reference(gpu, seed):
-    schedule = gpu_schedule.Schedule(seed, actions=80)
+def test_critical_path_of_a_random_schedule_is_that_of_the_reference(gpu, seed, calls):
+    schedule = gpu_schedule.Schedule(seed, actions=80, calls=calls)
     truth = gpu_schedule.Truth(schedule)
     graph = gpu(schedule, "--graph=json")
-    number = {op.bit: index for index, op in enumerate(schedule.ops)}
+    number = numbers(schedule, graph)
     pids = sorted({op.pid for op in schedule.ops})
     assert len(graph["critical_paths"]) == len(pids)
     for pid, path in zip(pids, graph["critical_paths"]):
@@ -192,6 +201,43 @@ class Named(Made):
             self.sites[name] = len(gpu_schedule.NAMES) + len(self.sites)
         self.writer.line("hit", start, 100, 100, self.sites[name], number, 0, 1, "kernel", 0, 1, stream, number)
         self.writer.line("end", end, 100, 100, self.sites[name], number)
+
+
+class Ordered(Made):
+    """Two streams, whose calls the library recorded. The second one waits for an event of the first."""
+
+    def __init__(self, context=False, captured=False, handle=True):
+        super().__init__()
+        self.handle = handle
+        self.put(100, 1, 0x10)
+        self.op(200, 500, 1, stream=7)
+        if captured:
+            self.hit(300, "capture begin", 0x10)
+        self.hit(310, "event record of a context", 0x9000) if context else self.hit(310, "event record", 0x9000, 0x10)
+        self.hit(320, "stream wait", 0x9000, 0x20)
+        if captured:
+            self.hit(330, "capture end", 0x10, 0)
+        self.put(400, 2, 0x20)
+        self.op(600, 700, 2, stream=8)
+
+    def hit(self, at, site, *values):
+        self.writer.hit(gpu_schedule.START + at, 100, 100, site, *values)
+
+    def put(self, at, correlation, handle):
+        if self.handle:
+            self.hit(at, "launch_on", correlation, "cuLaunchKernel", handle)
+        else:
+            self.launch(at, correlation)
+
+
+@pytest.mark.parametrize("ordered, edges", [
+    (Ordered(), [(0, 1)]), (Ordered(context=True), []), (Ordered(captured=True), []), (Ordered(handle=False), [])],
+    ids=["event", "context", "captured", "stream"])
+def test_event_of_the_library_orders_streams_that_are_known_and_run(gpu, ordered, edges):
+    graph = gpu(ordered, "--graph=json")
+    assert [(edge["from"], edge["to"]) for edge in graph["edges"]] == edges
+    known = gpu(ordered, "--json")["not_attributed"]
+    assert (known["calls_recorded"], known["events_recorded"]) == (False, True)
 
 
 def test_operation_with_a_repeated_correlation_id_has_no_launch(gpu):

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 import gpu_schedule
-from test_gpu_timeline import Made, text_capture  # noqa: F401  (text_capture is a fixture)
+from test_gpu_timeline import CALLS, Made, text_capture  # noqa: F401  (text_capture is a fixture)
 from tracer import ROOT, compile_with_waffle
 
 GPU = pathlib.Path("/dev/nvidiactl").exists() or "WAFFLE_GPU" in os.environ
@@ -60,12 +60,15 @@ def test_unmodified_replay_is_exact_and_what_if_is_the_changed_program(waffle, m
     assert answer["replayed_ns"] == again["measured_ns"]
 
 
+@pytest.mark.parametrize("calls", CALLS)
 @pytest.mark.parametrize("seed", range(60))
-def test_replay_of_a_schedule_of_all_kinds_is_what_was_measured(waffle, text_capture, tmp_path, seed):  # noqa: F811
+def test_replay_of_a_schedule_of_all_kinds_is_what_was_measured(
+    waffle, text_capture, tmp_path, seed, calls  # noqa: F811
+):
     """Graphs, copies, sets, events, blocking streams, several devices and processes."""
-    schedule = gpu_schedule.Schedule(seed, prompt=True)
+    schedule = gpu_schedule.Schedule(seed, prompt=True, calls=calls)
     if not schedule.ops:
-        schedule = gpu_schedule.Schedule(seed + 1000, prompt=True)
+        schedule = gpu_schedule.Schedule(seed + 1000, prompt=True, calls=calls)
     path = tmp_path / "made.waffle"
     schedule.write(text_capture, path)
     found = replay_json(waffle, path)

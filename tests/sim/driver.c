@@ -448,7 +448,8 @@ DEFINE_TWO(cuLaunchCooperativeKernel, _ptsz,
 	   (CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
 	    unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
 	    unsigned int sharedMemBytes, CUstream hStream, void **kernelParams),
-	   f, &(const struct shape)LAUNCH_SHAPE, hStream, kernelParams)
+	   SIM_SEEN(f, NULL, NULL, NULL, NULL, hStream), f, &(const struct shape)LAUNCH_SHAPE,
+	   hStream, kernelParams)
 
 static uint64_t host_run(struct op *op, uint64_t start_ns)
 {
@@ -465,8 +466,8 @@ static CUresult cuLaunchHostFunc_on(CUstream stream, CUhostFn fn, void *data, bo
 	op.words[1] = (uintptr_t)data;
 	return op_submit(stream_of(stream, per_thread), &op, false);
 }
-DEFINE_TWO(cuLaunchHostFunc, _ptsz, (CUstream hStream, CUhostFn fn, void *userData), hStream, fn,
-	   userData)
+DEFINE_TWO(cuLaunchHostFunc, _ptsz, (CUstream hStream, CUhostFn fn, void *userData),
+	   SIM_SEEN(hStream), hStream, fn, userData)
 
 static uint64_t callback_run(struct op *op, uint64_t start_ns)
 {
@@ -490,4 +491,4 @@ static CUresult cuStreamAddCallback_on(CUstream stream, CUstreamCallback fn, voi
 }
 DEFINE_TWO(cuStreamAddCallback, _ptsz,
 	   (CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags),
-	   hStream, callback, userData, flags)
+	   SIM_SEEN(hStream), hStream, callback, userData, flags)

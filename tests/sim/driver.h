@@ -31,20 +31,20 @@ void wait_observed(uint32_t kind, const struct stream *stream, uint64_t start_ns
 
 /*
  * A function with a stream parameter has two bodies. In the second one the default stream is the
- * thread's own. NAME_on(…, per_thread) does the work.
+ * thread's own. NAME_on(…, per_thread) does the work. `seen` are the parameters for observers.
  */
 #define SIM_API __attribute__((visibility("default")))
-#define DEFINE_TWO(name, suffix, params, ...)                                                      \
+#define DEFINE_TWO(name, suffix, params, seen, ...)                                                \
 	SIM_API CUresult name params                                                               \
 	{                                                                                          \
-		SIM_CALL(CUresult);                                                                \
-		return name##_on(__VA_ARGS__, false);                                              \
+		SIM_CALL_WITH(CUresult, seen);                                                     \
+		return (CUresult)sim_api_result(&sim_api, (int)name##_on(__VA_ARGS__, false));     \
 	}                                                                                          \
 	CUresult name##suffix params;                                                              \
 	SIM_API CUresult name##suffix params                                                       \
 	{                                                                                          \
-		SIM_CALL(CUresult);                                                                \
-		return name##_on(__VA_ARGS__, true);                                               \
+		SIM_CALL_WITH(CUresult, seen);                                                     \
+		return (CUresult)sim_api_result(&sim_api, (int)name##_on(__VA_ARGS__, true));      \
 	}
 
 #endif

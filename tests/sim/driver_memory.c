@@ -126,8 +126,8 @@ static CUresult cuMemAllocAsync_on(CUdeviceptr *dptr, size_t bytes, CUstream str
 	(void)stream, (void)per_thread;
 	return memory_get((uintptr_t *)dptr, bytes);
 }
-DEFINE_TWO(cuMemAllocAsync, _ptsz, (CUdeviceptr * dptr, size_t bytesize, CUstream hStream), dptr,
-	   bytesize, hStream)
+DEFINE_TWO(cuMemAllocAsync, _ptsz, (CUdeviceptr * dptr, size_t bytesize, CUstream hStream), NULL,
+	   dptr, bytesize, hStream)
 
 static uint64_t free_run(struct op *op, uint64_t start_ns)
 {
@@ -141,7 +141,7 @@ static CUresult cuMemFreeAsync_on(CUdeviceptr dptr, CUstream stream, bool per_th
 
 	return op_submit(stream_of(stream, per_thread), &op, false);
 }
-DEFINE_TWO(cuMemFreeAsync, _ptsz, (CUdeviceptr dptr, CUstream hStream), dptr, hStream)
+DEFINE_TWO(cuMemFreeAsync, _ptsz, (CUdeviceptr dptr, CUstream hStream), NULL, dptr, hStream)
 
 /* Copies: the name, the two sides and, for asynchronous ones, the stream. */
 #define DEFINE_COPY(name, kind, dst_type, src_type)                                                \
@@ -149,7 +149,8 @@ DEFINE_TWO(cuMemFreeAsync, _ptsz, (CUdeviceptr dptr, CUstream hStream), dptr, hS
 	{                                                                                          \
 		return copy(NULL, per_thread, kind, (uintptr_t)dst, (uintptr_t)src, bytes, true);  \
 	}                                                                                          \
-	DEFINE_TWO(name, _ptds, (dst_type dst, src_type src, size_t ByteCount), dst, src, ByteCount)
+	DEFINE_TWO(name, _ptds, (dst_type dst, src_type src, size_t ByteCount), NULL, dst, src,    \
+		   ByteCount)
 
 #define DEFINE_COPY_ASYNC(name, kind, dst_type, src_type)                                          \
 	static CUresult name##_on(dst_type dst, src_type src, size_t bytes, CUstream stream,       \
@@ -159,7 +160,7 @@ DEFINE_TWO(cuMemFreeAsync, _ptsz, (CUdeviceptr dptr, CUstream hStream), dptr, hS
 			    false);                                                                \
 	}                                                                                          \
 	DEFINE_TWO(name, _ptsz, (dst_type dst, src_type src, size_t ByteCount, CUstream hStream),  \
-		   dst, src, ByteCount, hStream)
+		   SIM_SEEN(NULL, NULL, NULL, hStream), dst, src, ByteCount, hStream)
 
 DEFINE_COPY(cuMemcpy, 0, CUdeviceptr, CUdeviceptr)
 DEFINE_COPY(cuMemcpyHtoD_v2, 1, CUdeviceptr, const void *)
@@ -178,6 +179,7 @@ static CUresult cuMemcpyPeerAsync_on(CUdeviceptr dst, CUdeviceptr src, size_t by
 DEFINE_TWO(cuMemcpyPeerAsync, _ptsz,
 	   (CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
 	    CUcontext srcContext, size_t ByteCount, CUstream hStream),
+	   SIM_SEEN(NULL, NULL, NULL, NULL, NULL, hStream),
 	   ((void)dstContext, (void)srcContext, dstDevice), srcDevice, ByteCount, hStream)
 
 static CUresult cuMemsetD8_v2_on(CUdeviceptr dst, unsigned char value, size_t count,
@@ -185,8 +187,8 @@ static CUresult cuMemsetD8_v2_on(CUdeviceptr dst, unsigned char value, size_t co
 {
 	return set(NULL, per_thread, set8_run, (uintptr_t)dst, value, count, true);
 }
-DEFINE_TWO(cuMemsetD8_v2, _ptds, (CUdeviceptr dstDevice, unsigned char uc, size_t N), dstDevice, uc,
-	   N)
+DEFINE_TWO(cuMemsetD8_v2, _ptds, (CUdeviceptr dstDevice, unsigned char uc, size_t N), NULL,
+	   dstDevice, uc, N)
 
 static CUresult cuMemsetD8Async_on(CUdeviceptr dst, unsigned char value, size_t count,
 				   CUstream stream, bool per_thread)
@@ -194,8 +196,8 @@ static CUresult cuMemsetD8Async_on(CUdeviceptr dst, unsigned char value, size_t 
 	return set(stream, per_thread, set8_run, (uintptr_t)dst, value, count, false);
 }
 DEFINE_TWO(cuMemsetD8Async, _ptsz,
-	   (CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream), dstDevice, uc, N,
-	   hStream)
+	   (CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream),
+	   SIM_SEEN(NULL, NULL, NULL, hStream), dstDevice, uc, N, hStream)
 
 static CUresult cuMemsetD32Async_on(CUdeviceptr dst, unsigned int value, size_t count,
 				    CUstream stream, bool per_thread)
@@ -203,5 +205,5 @@ static CUresult cuMemsetD32Async_on(CUdeviceptr dst, unsigned int value, size_t 
 	return set(stream, per_thread, set32_run, (uintptr_t)dst, value, count, false);
 }
 DEFINE_TWO(cuMemsetD32Async, _ptsz,
-	   (CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream), dstDevice, ui, N,
-	   hStream)
+	   (CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream),
+	   SIM_SEEN(NULL, NULL, NULL, hStream), dstDevice, ui, N, hStream)

@@ -37,15 +37,15 @@ static CUresult stream_make(CUstream *handle, unsigned int flags)
 
 SIM_API CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags)
 {
-	SIM_CALL(CUresult);
-	return stream_make(phStream, Flags);
+	SIM_CALL_WITH(CUresult, SIM_SEEN(phStream, (void *)(uintptr_t)Flags));
+	return (CUresult)sim_api_result(&sim_api, (int)stream_make(phStream, Flags));
 }
 
 SIM_API CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)
 {
-	SIM_CALL(CUresult);
+	SIM_CALL_WITH(CUresult, SIM_SEEN(phStream, (void *)(uintptr_t)flags));
 	(void)priority;
-	return stream_make(phStream, flags);
+	return (CUresult)sim_api_result(&sim_api, (int)stream_make(phStream, flags));
 }
 
 SIM_API CUresult cuStreamDestroy_v2(CUstream hStream)
@@ -67,7 +67,7 @@ static CUresult cuStreamQuery_on(CUstream handle, bool per_thread)
 	return stream && stream_done(stream, stream_last(stream)) ? CUDA_SUCCESS
 								  : CUDA_ERROR_NOT_READY;
 }
-DEFINE_TWO(cuStreamQuery, _ptsz, (CUstream hStream), hStream)
+DEFINE_TWO(cuStreamQuery, _ptsz, (CUstream hStream), SIM_SEEN(hStream), hStream)
 
 static CUresult cuStreamSynchronize_on(CUstream handle, bool per_thread)
 {
@@ -85,7 +85,7 @@ static CUresult cuStreamSynchronize_on(CUstream handle, bool per_thread)
 	wait_observed(3, stream, start);
 	return CUDA_SUCCESS;
 }
-DEFINE_TWO(cuStreamSynchronize, _ptsz, (CUstream hStream), hStream)
+DEFINE_TWO(cuStreamSynchronize, _ptsz, (CUstream hStream), SIM_SEEN(hStream), hStream)
 
 static uint64_t wait_run(struct op *op, uint64_t start_ns)
 {
@@ -134,7 +134,7 @@ static CUresult cuStreamWaitEvent_on(CUstream handle, CUevent event, bool per_th
 	return op_submit(stream, &op, false);
 }
 DEFINE_TWO(cuStreamWaitEvent, _ptsz, (CUstream hStream, CUevent hEvent, unsigned int Flags),
-	   ((void)Flags, hStream), hEvent)
+	   SIM_SEEN(hStream, hEvent), ((void)Flags, hStream), hEvent)
 
 static CUresult cuStreamBeginCapture_v2_on(CUstream handle, bool per_thread)
 {
@@ -156,7 +156,7 @@ static CUresult cuStreamBeginCapture_v2_on(CUstream handle, bool per_thread)
 	return CUDA_ERROR_ILLEGAL_STATE;
 }
 DEFINE_TWO(cuStreamBeginCapture_v2, _ptsz, (CUstream hStream, CUstreamCaptureMode mode),
-	   ((void)mode, hStream))
+	   SIM_SEEN(hStream), ((void)mode, hStream))
 
 static CUresult cuStreamEndCapture_on(CUstream handle, CUgraph *graph, bool per_thread)
 {
@@ -172,7 +172,8 @@ static CUresult cuStreamEndCapture_on(CUstream handle, CUgraph *graph, bool per_
 	*graph = (CUgraph)list;
 	return CUDA_SUCCESS;
 }
-DEFINE_TWO(cuStreamEndCapture, _ptsz, (CUstream hStream, CUgraph *phGraph), hStream, phGraph)
+DEFINE_TWO(cuStreamEndCapture, _ptsz, (CUstream hStream, CUgraph *phGraph),
+	   SIM_SEEN(hStream, phGraph), hStream, phGraph)
 
 /* Numbers the nodes as CUPTI does, and tells of them. */
 static void graph_observed(struct op_list *list, uint32_t from)
@@ -240,7 +241,8 @@ static CUresult cuGraphLaunch_on(CUgraphExec exec, CUstream handle, bool per_thr
 	}
 	return result;
 }
-DEFINE_TWO(cuGraphLaunch, _ptsz, (CUgraphExec hGraphExec, CUstream hStream), hGraphExec, hStream)
+DEFINE_TWO(cuGraphLaunch, _ptsz, (CUgraphExec hGraphExec, CUstream hStream),
+	   SIM_SEEN(hGraphExec, hStream), hGraphExec, hStream)
 
 static CUresult list_free(struct op_list *list)
 {
@@ -324,14 +326,15 @@ static CUresult cuEventRecord_on(CUevent event, CUstream stream, bool per_thread
 {
 	return record(event, stream, per_thread);
 }
-DEFINE_TWO(cuEventRecord, _ptsz, (CUevent hEvent, CUstream hStream), hEvent, hStream)
+DEFINE_TWO(cuEventRecord, _ptsz, (CUevent hEvent, CUstream hStream), SIM_SEEN(hEvent, hStream),
+	   hEvent, hStream)
 
 static CUresult cuEventRecordWithFlags_on(CUevent event, CUstream stream, bool per_thread)
 {
 	return record(event, stream, per_thread);
 }
 DEFINE_TWO(cuEventRecordWithFlags, _ptsz, (CUevent hEvent, CUstream hStream, unsigned int flags),
-	   ((void)flags, hEvent), hStream)
+	   SIM_SEEN(hEvent, hStream), ((void)flags, hEvent), hStream)
 
 SIM_API CUresult cuEventQuery(CUevent hEvent)
 {
@@ -347,7 +350,7 @@ SIM_API CUresult cuEventSynchronize(CUevent hEvent)
 {
 	uint64_t start = sim_now_ns();
 
-	SIM_CALL(CUresult);
+	SIM_CALL_WITH(CUresult, SIM_SEEN(hEvent));
 	if (hEvent->list)
 		return CUDA_ERROR_CAPTURED_EVENT;
 	if (hEvent->stream)

@@ -29,9 +29,10 @@ struct op_about {
 };
 
 struct sim_observer {
-	/* `params` are those of the function, or NULL. Returns the number of the call. */
-	uint32_t (*enter)(enum sim_domain domain, const char *function, const void *params);
-	void (*leave)(enum sim_domain domain, const char *function, uint32_t correlation);
+	/* `params` are those of the function, or NULL. */
+	void (*enter)(enum sim_domain domain, const char *function, const void *params);
+	/* The call returns `result`. */
+	void (*leave)(enum sim_domain domain, const char *function, const void *params, int result);
 	/* The number of the call that this thread is in. */
 	uint32_t (*correlation)(void);
 	/* stream UINT32_MAX: none. */
@@ -57,7 +58,8 @@ static inline const struct sim_observer *sim_observer(void)
 struct sim_api {
 	const struct sim_observer *observer;
 	const char *function;
-	uint32_t correlation;
+	const void *params;
+	int result;
 };
 
 static inline struct sim_api sim_api_begin(const char *function, const void *params)
@@ -66,7 +68,8 @@ static inline struct sim_api sim_api_begin(const char *function, const void *par
 
 	if (__builtin_expect(api.observer != NULL, 0)) {
 		api.function = function;
-		api.correlation = api.observer->enter(sim_domain, function, params);
+		api.params = params;
+		api.observer->enter(sim_domain, function, params);
 	}
 	return api;
 }
@@ -74,7 +77,14 @@ static inline struct sim_api sim_api_begin(const char *function, const void *par
 static inline void sim_api_end(const struct sim_api *api)
 {
 	if (__builtin_expect(api->observer != NULL, 0))
-		api->observer->leave(sim_domain, api->function, api->correlation);
+		api->observer->leave(sim_domain, api->function, api->params, api->result);
+}
+
+/* Notes what the call returns, and returns it. */
+static inline int sim_api_result(struct sim_api *api, int result)
+{
+	api->result = result;
+	return result;
 }
 
 #endif

@@ -76,7 +76,8 @@ int sim_call_error(const char *function, uint64_t *calls);
 
 /* Must be the first statement of every function of the stand-ins. */
 #define SIM_CALL(type) SIM_CALL_WITH(type, NULL)
-/* The same, with the parameters that observers see. */
+/* The same, with the parameters that observers see, each in 8 bytes: SIM_SEEN(…). */
+#define SIM_SEEN(...) ((const void *[]){__VA_ARGS__})
 #define SIM_CALL_WITH(type, params)                                                                \
 	struct sim_api sim_api __attribute__((__cleanup__(sim_api_end), __unused__)) =             \
 		sim_api_begin(__func__, params);                                                   \
@@ -85,7 +86,7 @@ int sim_call_error(const char *function, uint64_t *calls);
 		if (__builtin_expect(sim_config()->fail_count != 0, 0)) {                          \
 			int sim_error = sim_call_error(__func__, &sim_calls);                      \
 			if (sim_error)                                                             \
-				return (type)sim_error;                                            \
+				return (type)sim_api_result(&sim_api, sim_error);                  \
 		}                                                                                  \
 	} while (0)
 

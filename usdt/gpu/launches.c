@@ -10,48 +10,102 @@
 #define NAME_BYTES 48
 #define TIMES 65536u
 
-/* `stream` of a call is the offset of the stream's handle in the call's parameters, or one of
- * these. The CUlaunchConfig that the first parameter points to has the handle at CONFIG_STREAM. */
-#define NONE 0xffu      /* the parameters have no handle, or we do not know where it is */
-#define BY_CONFIG 0xfeu /* the first parameter points to a CUlaunchConfig */
-#define WAITS 0xfdu     /* the call waits for the GPU */
+/*
+ * Where a parameter is among those of its call, in bytes; or one of these. All parameters of these
+ * calls are handles, addresses, sizes and numbers in C's layout of a struct.
+ */
+#define NONE 0xffu      /* the call has none, or we do not know where it is */
+#define DEFAULT 0xfeu   /* the stream is the default stream */
+#define BY_CONFIG 0xfdu /* the first parameter points to a CUlaunchConfig with the stream */
 #define CONFIG_STREAM 32
 
-static const struct {
+/* CU_STREAM_PER_THREAD, which a call by a name with a suffix means by 0. */
+#define STREAM_PER_THREAD 2
+
+enum call_kind {
+	NOT_WATCHED,
+	LAUNCH,
+	WAIT, /* for the GPU */
+	RECORD,
+	STREAM_WAIT,
+	/* These are reported when they return: */
+	STREAM_CREATE,
+	CAPTURE_BEGIN,
+	CAPTURE_END,
+};
+
+struct call_row {
 	const char *name; /* without _v2, _ptsz and _ptds; a `*` at the end stands for anything */
-	uint8_t stream;
-} rows[] = {
-	{"cuLaunchKernel", 40},
-	{"cuLaunchKernelEx", BY_CONFIG},
-	{"cuLaunchCooperativeKernel", 40},
-	{"cuLaunchHostFunc", 0},
-	{"cuLaunch*", NONE},
-	{"cuGraphLaunch", 8},
-	{"cuMemcpyAsync", 24},
-	{"cuMemcpyHtoDAsync", 24},
-	{"cuMemcpyDtoHAsync", 24},
-	{"cuMemcpyDtoDAsync", 24},
-	{"cuMemcpyPeerAsync", 40},
-	{"cuMemcpy2DAsync", 8},
-	{"cuMemcpy3DAsync", 8},
-	{"cuMemcpy*", NONE},
-	{"cuMemsetD8Async", 24},
-	{"cuMemsetD16Async", 24},
-	{"cuMemsetD32Async", 24},
-	{"cuMemsetD2D8Async", 40},
-	{"cuMemsetD2D16Async", 40},
-	{"cuMemsetD2D32Async", 40},
-	{"cuMemset*", NONE},
-	{"cuStreamSynchronize", WAITS},
-	{"cuEventSynchronize", WAITS},
-	{"cuCtxSynchronize", WAITS},
+	uint8_t kind;     /* enum call_kind */
+	uint8_t stream;   /* of STREAM_CREATE: what points to it */
+	uint8_t event;    /* of STREAM_CREATE: the flags */
+};
+
+/* The first row that fits counts. */
+static const struct call_row rows[] = {
+	{"cuLaunchKernel", LAUNCH, 40, NONE},
+	{"cuLaunchKernelEx", LAUNCH, BY_CONFIG, NONE},
+	{"cuLaunchCooperativeKernel", LAUNCH, 40, NONE},
+	{"cuLaunchHostFunc", LAUNCH, 0, NONE},
+	{"cuLaunch*", LAUNCH, NONE, NONE},
+	{"cuGraphLaunch", LAUNCH, 8, NONE},
+	{"cuMemcpy", LAUNCH, DEFAULT, NONE},
+	{"cuMemcpyHtoD", LAUNCH, DEFAULT, NONE},
+	{"cuMemcpyDtoH", LAUNCH, DEFAULT, NONE},
+	{"cuMemcpyDtoD", LAUNCH, DEFAULT, NONE},
+	{"cuMemcpyPeer", LAUNCH, DEFAULT, NONE},
+	{"cuMemcpy2D", LAUNCH, DEFAULT, NONE},
+	{"cuMemcpy2DUnaligned", LAUNCH, DEFAULT, NONE},
+	{"cuMemcpy3D", LAUNCH, DEFAULT, NONE},
+	{"cuMemcpy3DPeer", LAUNCH, DEFAULT, NONE},
+	{"cuMemcpyAsync", LAUNCH, 24, NONE},
+	{"cuMemcpyHtoDAsync", LAUNCH, 24, NONE},
+	{"cuMemcpyDtoHAsync", LAUNCH, 24, NONE},
+	{"cuMemcpyDtoDAsync", LAUNCH, 24, NONE},
+	{"cuMemcpyPeerAsync", LAUNCH, 40, NONE},
+	{"cuMemcpy2DAsync", LAUNCH, 8, NONE},
+	{"cuMemcpy3DAsync", LAUNCH, 8, NONE},
+	{"cuMemcpy3DPeerAsync", LAUNCH, 8, NONE},
+	{"cuMemcpy*", LAUNCH, NONE, NONE},
+	{"cuMemsetD8", LAUNCH, DEFAULT, NONE},
+	{"cuMemsetD16", LAUNCH, DEFAULT, NONE},
+	{"cuMemsetD32", LAUNCH, DEFAULT, NONE},
+	{"cuMemsetD2D8", LAUNCH, DEFAULT, NONE},
+	{"cuMemsetD2D16", LAUNCH, DEFAULT, NONE},
+	{"cuMemsetD2D32", LAUNCH, DEFAULT, NONE},
+	{"cuMemsetD8Async", LAUNCH, 24, NONE},
+	{"cuMemsetD16Async", LAUNCH, 24, NONE},
+	{"cuMemsetD32Async", LAUNCH, 24, NONE},
+	{"cuMemsetD2D8Async", LAUNCH, 40, NONE},
+	{"cuMemsetD2D16Async", LAUNCH, 40, NONE},
+	{"cuMemsetD2D32Async", LAUNCH, 40, NONE},
+	{"cuMemset*", LAUNCH, NONE, NONE},
+	{"cuStreamSynchronize", WAIT, 0, NONE},
+	{"cuEventSynchronize", WAIT, NONE, 0},
+	{"cuCtxSynchronize", WAIT, NONE, NONE},
+	{"cuEventRecord", RECORD, 8, 0},
+	{"cuEventRecordWithFlags", RECORD, 8, 0},
+	{"cuCtxRecordEvent", RECORD, NONE, 8}, /* on all streams of the context */
+	{"cuGreenCtxRecordEvent", RECORD, NONE, 8},
+	{"cuStreamWaitEvent", STREAM_WAIT, 0, 8},
+	{"cuCtxWaitEvent", STREAM_WAIT, NONE, 8},
+	{"cuGreenCtxWaitEvent", STREAM_WAIT, NONE, 8},
+	{"cuStreamCreate", STREAM_CREATE, 0, 8},
+	{"cuStreamCreateWithPriority", STREAM_CREATE, 0, 8},
+	{"cuGreenCtxStreamCreate", STREAM_CREATE, 0, 16},
+	{"cuStreamBeginCapture", CAPTURE_BEGIN, 0, NONE},
+	{"cuStreamBeginCaptureToGraph", CAPTURE_BEGIN, 0, NONE},
+	{"cuStreamBeginRecaptureToGraph", CAPTURE_BEGIN, 0, NONE},
+	{"cuStreamEndCapture", CAPTURE_END, 0, NONE},
 };
 
 /* The index is the number of the callback. Elements are written before the callbacks are switched
  * on. */
 static struct {
-	char name[NAME_BYTES]; /* "": it is not watched */
-	uint8_t stream;
+	char name[NAME_BYTES];
+	uint8_t kind; /* enum call_kind */
+	uint8_t stream, event;
+	bool per_thread; /* its default stream is the thread's own */
 } calls[CALLS_MAX];
 static uint32_t trigger;
 
@@ -62,12 +116,15 @@ static struct {
 	uint64_t ns;
 } times[TIMES];
 
-static void suffix_cut(char *name, const char *suffix)
+/* Whether the name had the suffix. */
+static bool suffix_cut(char *name, const char *suffix)
 {
 	size_t length = strlen(name), cut = strlen(suffix);
 
-	if (length > cut && !strcmp(name + length - cut, suffix))
-		name[length - cut] = '\0';
+	if (length <= cut || strcmp(name + length - cut, suffix) != 0)
+		return false;
+	name[length - cut] = '\0';
+	return true;
 }
 
 static bool is_named(const char *name, const char *row)
@@ -81,22 +138,22 @@ static bool call_choose(uint32_t cbid, const char *name)
 {
 	char *copy = calls[cbid].name;
 
-	*copy = '\0';
+	calls[cbid].kind = NOT_WATCHED;
 	if (!strcmp(name, "cuDriverGetVersion"))
 		trigger = cbid;
 	if (strlen(name) >= NAME_BYTES)
 		return false;
 	strcpy(copy, name);
-	suffix_cut(copy, "_ptsz");
-	suffix_cut(copy, "_ptds");
+	calls[cbid].per_thread = suffix_cut(copy, "_ptsz") || suffix_cut(copy, "_ptds");
 	suffix_cut(copy, "_v2");
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		if (is_named(copy, rows[i].name)) {
+			calls[cbid].kind = rows[i].kind;
 			calls[cbid].stream = rows[i].stream;
+			calls[cbid].event = rows[i].event;
 			return true;
 		}
 	}
-	*copy = '\0';
 	return false;
 }
 
@@ -109,7 +166,7 @@ unsigned launches_find(const struct cupti *cupti)
 	for (uint32_t cbid = 1; cbid < CALLS_MAX; cbid++) {
 		const char *name = NULL;
 
-		*calls[cbid].name = '\0';
+		calls[cbid].kind = NOT_WATCHED;
 		if (cupti->call.GetCallbackName(CUPTI_DRIVER_API, cbid, &name) == CUPTI_OK && name)
 			count += call_choose(cbid, name);
 	}
@@ -123,7 +180,7 @@ int launches_watch(const struct cupti *cupti, void *subscriber, bool on)
 	for (uint32_t cbid = 1; cbid < CALLS_MAX; cbid++) {
 		int result = 0;
 
-		if (*calls[cbid].name)
+		if (calls[cbid].kind != NOT_WATCHED)
 			result = cupti->call.EnableCallback(on, subscriber, CUPTI_DRIVER_API, cbid);
 		first = first ? first : result;
 	}
@@ -135,33 +192,61 @@ uint32_t launches_trigger(void)
 	return trigger;
 }
 
-/* The stream's handle as the program has it. 0: the default stream, or not at hand. */
-static uint64_t stream_of(uint32_t cbid, const void *params)
-{
-	uint8_t at = calls[cbid].stream;
-	const char *from = params;
-	uint64_t handle;
+/* ---- events ---- */
 
-	if (!from || at == NONE)
-		return 0;
-	if (at == BY_CONFIG) {
-		memcpy(&from, params, sizeof(from));
-		at = CONFIG_STREAM;
-	}
-	if (!from)
-		return 0;
-	memcpy(&handle, from + at, sizeof(handle));
+/* A handle among the parameters; 0: there is none. */
+static uint64_t handle_at(const void *params, uint8_t at)
+{
+	uint64_t handle = 0;
+
+	if (params && at != NONE)
+		memcpy(&handle, (const char *)params + at, sizeof(handle));
 	return handle;
 }
 
-static void launch_call(waffle_name_t *name, uint32_t cbid, const struct cupti_call *call)
+/* The stream's handle as the program has it, for calls that have one. */
+static waffle_value_t stream_of(uint32_t cbid, const void *params)
+{
+	uint8_t at = calls[cbid].stream;
+	uint64_t handle = 0;
+
+	if (at == BY_CONFIG) {
+		const void *config = (const void *)(uintptr_t)handle_at(params, 0);
+
+		handle = handle_at(config, CONFIG_STREAM);
+	} else if (at != DEFAULT) {
+		handle = handle_at(params, at);
+	}
+	if (!handle && calls[cbid].per_thread)
+		handle = STREAM_PER_THREAD;
+	return waffle_value_word_(WAFFLE_KEY_PTR, handle);
+}
+
+static waffle_value_t event_of(uint32_t cbid, const void *params)
+{
+	return waffle_value_word_(WAFFLE_KEY_PTR, handle_at(params, calls[cbid].event));
+}
+
+/* Some calls of the driver make another one, with the same number. */
+static bool is_nested(const struct cupti_call *call)
 {
 	uint32_t at = call->correlation % TIMES;
 
-	waffle_event_named(
-		name,
-		WAFFLE_VALUES(waffle_u64(call->correlation), waffle_str(calls[cbid].name),
-			      waffle_value_word_(WAFFLE_KEY_PTR, stream_of(cbid, call->params))));
+	return __atomic_load_n(&times[at].correlation, __ATOMIC_RELAXED) == call->correlation;
+}
+
+static void launch_call(waffle_name_t *const *names, uint32_t cbid, const struct cupti_call *call)
+{
+	waffle_value_t number = waffle_u64(call->correlation);
+	waffle_value_t function = waffle_str(calls[cbid].name);
+	uint32_t at = call->correlation % TIMES;
+
+	if (calls[cbid].stream != NONE)
+		waffle_event_named(names[GPU_NAME_LAUNCH],
+				   WAFFLE_VALUES(number, function, stream_of(cbid, call->params)));
+	else
+		waffle_event_named(names[GPU_NAME_LAUNCH_UNPLACED],
+				   WAFFLE_VALUES(number, function));
 	/* After the event: an operation whose begin is moved to this time is not before its launch.
 	 * The GPU gets the work later. */
 	__atomic_store_n(&times[at].correlation, 0, __ATOMIC_RELAXED);
@@ -169,21 +254,91 @@ static void launch_call(waffle_name_t *name, uint32_t cbid, const struct cupti_c
 	__atomic_store_n(&times[at].correlation, call->correlation, __ATOMIC_RELEASE);
 }
 
-void launches_call(struct launches_names names, uint32_t cbid, const struct cupti_call *call)
+static void wait_call(waffle_name_t *const *names, uint32_t cbid, const struct cupti_call *call)
 {
-	uint32_t at = call->correlation % TIMES;
+	waffle_value_t number = waffle_u64(call->correlation);
+	waffle_value_t function = waffle_str(calls[cbid].name);
+
+	if (calls[cbid].stream != NONE)
+		waffle_event_named(names[GPU_NAME_WAIT_FOR_STREAM],
+				   WAFFLE_VALUES(number, function, stream_of(cbid, call->params)));
+	else if (calls[cbid].event != NONE)
+		waffle_event_named(names[GPU_NAME_WAIT_FOR_EVENT],
+				   WAFFLE_VALUES(number, function, event_of(cbid, call->params)));
+	else
+		waffle_event_named(names[GPU_NAME_WAIT_CALL], WAFFLE_VALUES(number, function));
+}
+
+/* Records an event, or makes a stream wait for one. */
+static void event_call(waffle_name_t *const *names, uint32_t cbid, const struct cupti_call *call)
+{
+	bool records = calls[cbid].kind == RECORD;
+	waffle_value_t event = event_of(cbid, call->params);
+
+	if (calls[cbid].stream != NONE)
+		waffle_event_named(names[records ? GPU_NAME_EVENT_RECORD : GPU_NAME_STREAM_WAIT],
+				   WAFFLE_VALUES(event, stream_of(cbid, call->params)));
+	else
+		waffle_event_named(names[records ? GPU_NAME_CONTEXT_RECORD : GPU_NAME_CONTEXT_WAIT],
+				   WAFFLE_VALUES(event));
+}
+
+void launches_call(waffle_name_t *const *names, uint32_t cbid, const struct cupti_call *call)
+{
 	int code = errno;
 
-	if (cbid >= CALLS_MAX || !*calls[cbid].name)
+	if (cbid >= CALLS_MAX)
 		return;
-	/* Some calls of the driver make another one, with the same number. */
-	if (__atomic_load_n(&times[at].correlation, __ATOMIC_RELAXED) == call->correlation)
+	switch (calls[cbid].kind) {
+	case LAUNCH:
+		if (!is_nested(call))
+			launch_call(names, cbid, call);
+		break;
+	case WAIT:
+		if (!is_nested(call))
+			wait_call(names, cbid, call);
+		break;
+	case RECORD:
+	case STREAM_WAIT:
+		event_call(names, cbid, call);
+		break;
+	default:
+		break;
+	}
+	errno = code;
+}
+
+/* Whether a stream and the legacy default stream wait for each other depends on its flags. */
+static void stream_made(waffle_name_t *name, uint32_t cbid, const struct cupti_call *call)
+{
+	const void *made = (const void *)(uintptr_t)handle_at(call->params, calls[cbid].stream);
+	uint32_t flags = 0;
+
+	if (!made)
 		return;
-	if (calls[cbid].stream == WAITS)
-		waffle_event_named(names.wait, WAFFLE_VALUES(waffle_u64(call->correlation),
-							     waffle_str(calls[cbid].name)));
-	else
-		launch_call(names.launch, cbid, call);
+	memcpy(&flags, (const char *)call->params + calls[cbid].event, sizeof(flags));
+	waffle_event_named(name,
+			   WAFFLE_VALUES(waffle_value_word_(WAFFLE_KEY_PTR, handle_at(made, 0)),
+					 waffle_u64(flags)));
+}
+
+void launches_return(waffle_name_t *const *names, uint32_t cbid, const struct cupti_call *call)
+{
+	int code = errno, result = 0;
+
+	if (cbid >= CALLS_MAX || calls[cbid].kind < STREAM_CREATE)
+		return;
+	if (call->result)
+		memcpy(&result, call->result, sizeof(result));
+	if (calls[cbid].kind == CAPTURE_END)
+		waffle_event_named(
+			names[GPU_NAME_CAPTURE_END],
+			WAFFLE_VALUES(stream_of(cbid, call->params), waffle_u64((uint32_t)result)));
+	else if (!result && calls[cbid].kind == CAPTURE_BEGIN)
+		waffle_event_named(names[GPU_NAME_CAPTURE_BEGIN],
+				   WAFFLE_VALUES(stream_of(cbid, call->params)));
+	else if (!result)
+		stream_made(names[GPU_NAME_STREAM_CREATE], cbid, call);
 	errno = code;
 }
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The calls that give work to a GPU, and those that wait for it. CUPTI calls launches_call() in the
- * program's threads at each of them, and this records a `launch` or a `wait` event with the number
- * by which the operation refers to its call (the correlation id). Only calls of the driver are
- * watched: a call of the runtime makes one of the driver with the same number, and libraries such
- * as NCCL call the driver alone.
+ * The calls that give work to a GPU, those that wait for it, and those that order the work of its
+ * streams. CUPTI calls launches_call() in the program's threads at each of them. This records a
+ * `launch` or a `wait` event with the number by which the operation refers to its call (the
+ * correlation id), or an event of those that docs/gpu.md lists for the order of streams. Only calls
+ * of the driver are watched: a call of the runtime makes one of the driver with the same number,
+ * and libraries such as NCCL call the driver alone.
  */
 #ifndef WAFFLE_USDT_GPU_LAUNCHES_H
 #define WAFFLE_USDT_GPU_LAUNCHES_H
@@ -12,7 +13,7 @@
 #include <stdint.h>
 
 #include "usdt/gpu/cupti.h"
-#include "waffle_named.h"
+#include "usdt/gpu/operations.h"
 
 /* Finds the calls to watch in this version of CUPTI. Returns how many there are. */
 unsigned launches_find(const struct cupti *cupti);
@@ -21,13 +22,9 @@ int launches_watch(const struct cupti *cupti, void *subscriber, bool on);
 /* The number of cuDriverGetVersion among the driver's calls; 0: CUPTI has no such call. */
 uint32_t launches_trigger(void);
 
-/* The names of the events. */
-struct launches_names {
-	waffle_name_t *launch, *wait;
-};
-
-/* A call of the driver begins. */
-void launches_call(struct launches_names names, uint32_t cbid, const struct cupti_call *call);
+/* A call of the driver begins, or returns. `names` are those of operations_names(). */
+void launches_call(waffle_name_t *const *names, uint32_t cbid, const struct cupti_call *call);
+void launches_return(waffle_name_t *const *names, uint32_t cbid, const struct cupti_call *call);
 
 /* When the call with this number began (CLOCK_MONOTONIC); 0: it is not known (any more). */
 uint64_t launches_time(uint32_t correlation);

@@ -40,22 +40,62 @@ static const waffle_key_t session_keys[] = {
 	{WAFFLE_KEY_U64, "dropped"}, {WAFFLE_KEY_U64, "zero_times"},
 	{WAFFLE_KEY_U64, "clamped"}, {WAFFLE_KEY_U64, "unknown"},
 };
-static const waffle_key_t launch_keys[] = {
+static const waffle_key_t call_keys[] = {
+	{WAFFLE_KEY_U64, "correlation"},
+	{WAFFLE_KEY_STR, "function"},
+};
+static const waffle_key_t stream_call_keys[] = {
 	{WAFFLE_KEY_U64, "correlation"},
 	{WAFFLE_KEY_STR, "function"},
 	{WAFFLE_KEY_PTR, "handle"},
 };
-static const waffle_key_t wait_keys[] = {
+static const waffle_key_t event_call_keys[] = {
 	{WAFFLE_KEY_U64, "correlation"},
 	{WAFFLE_KEY_STR, "function"},
+	{WAFFLE_KEY_PTR, "event"},
 };
 static const waffle_key_t capture_keys[] = {
 	{WAFFLE_KEY_U64, "graph"},
 	{WAFFLE_KEY_U64, "graph_node"},
 	{WAFFLE_KEY_U64, "from_graph"},
 };
+static const waffle_key_t event_keys[] = {
+	{WAFFLE_KEY_PTR, "event"},
+	{WAFFLE_KEY_PTR, "handle"},
+};
+static const waffle_key_t create_keys[] = {
+	{WAFFLE_KEY_PTR, "handle"},
+	{WAFFLE_KEY_U64, "flags"},
+};
+static const waffle_key_t end_keys[] = {
+	{WAFFLE_KEY_PTR, "handle"},
+	{WAFFLE_KEY_U64, "result"},
+};
 
 #define KEYS(keys) keys, sizeof(keys) / sizeof((keys)[0])
+
+/* Events. Those of one name differ in what is known. model/gpu/gpu.c knows the names of calls that
+ * order streams. */
+static const struct {
+	const char *name;
+	const waffle_key_t *keys;
+	unsigned count;
+} events[] = {
+	[GPU_NAME_SESSION] = {"session", KEYS(session_keys)},
+	[GPU_NAME_LAUNCH] = {"launch", KEYS(stream_call_keys)},
+	[GPU_NAME_LAUNCH_UNPLACED] = {"launch", KEYS(call_keys)},
+	[GPU_NAME_CAPTURE] = {"capture", KEYS(capture_keys)},
+	[GPU_NAME_WAIT_CALL] = {"wait", KEYS(call_keys)},
+	[GPU_NAME_WAIT_FOR_STREAM] = {"wait", KEYS(stream_call_keys)},
+	[GPU_NAME_WAIT_FOR_EVENT] = {"wait", KEYS(event_call_keys)},
+	[GPU_NAME_EVENT_RECORD] = {"event record", KEYS(event_keys)},
+	[GPU_NAME_CONTEXT_RECORD] = {"event record", event_keys, 1},
+	[GPU_NAME_STREAM_WAIT] = {"stream wait", KEYS(event_keys)},
+	[GPU_NAME_CONTEXT_WAIT] = {"stream wait", event_keys, 1},
+	[GPU_NAME_STREAM_CREATE] = {"stream create", KEYS(create_keys)},
+	[GPU_NAME_CAPTURE_BEGIN] = {"capture begin", create_keys, 1},
+	[GPU_NAME_CAPTURE_END] = {"capture end", KEYS(end_keys)},
+};
 
 static waffle_name_t *name_make(int kind, const char *name, const waffle_key_t *keys,
 				unsigned count)
@@ -106,11 +146,11 @@ waffle_name_t *const *operations_names(void)
 {
 	if (all.names[0])
 		return all.names;
-	/* The first one: a tracer arms names in this order, and wakes us at each of them. */
-	all.names[GPU_NAME_SESSION] = name_make(WAFFLE_SITE_EVENT, "session", KEYS(session_keys));
-	all.names[GPU_NAME_LAUNCH] = name_make(WAFFLE_SITE_EVENT, "launch", KEYS(launch_keys));
-	all.names[GPU_NAME_CAPTURE] = name_make(WAFFLE_SITE_EVENT, "capture", KEYS(capture_keys));
-	all.names[GPU_NAME_WAIT_CALL] = name_make(WAFFLE_SITE_EVENT, "wait", KEYS(wait_keys));
+	/* The session is the first one: a tracer arms names in this order, and wakes us at each of
+	 * them. */
+	for (unsigned i = 0; i < sizeof(events) / sizeof(events[0]); i++)
+		all.names[i] = name_make(WAFFLE_SITE_EVENT, events[i].name, events[i].keys,
+					 events[i].count);
 	all.names[GPU_NAME_COPY] = usual_name(GPU_COPY);
 	all.names[GPU_NAME_SET] = usual_name(GPU_SET);
 	all.names[GPU_NAME_WAIT] = usual_name(GPU_WAIT);

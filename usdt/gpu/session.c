@@ -165,13 +165,12 @@ static void called(void *user, int domain, uint32_t cbid, const void *data)
 	if (domain != CUPTI_DRIVER_API)
 		return;
 	if (call->site == CUPTI_ENTER) {
-		waffle_name_t *const *names = operations_names();
-
-		launches_call(
-			(struct launches_names){names[GPU_NAME_LAUNCH], names[GPU_NAME_WAIT_CALL]},
-			cbid, call);
-	} else if (__atomic_load_n(&session.end, __ATOMIC_ACQUIRE) == ENDING &&
-		   cbid == launches_trigger() && pthread_equal(session.thread, pthread_self())) {
+		launches_call(operations_names(), cbid, call);
+		return;
+	}
+	launches_return(operations_names(), cbid, call);
+	if (__atomic_load_n(&session.end, __ATOMIC_ACQUIRE) == ENDING &&
+	    cbid == launches_trigger() && pthread_equal(session.thread, pthread_self())) {
 		session.end = ENDED;
 		release(may_finalize());
 	}

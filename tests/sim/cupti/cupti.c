@@ -64,7 +64,8 @@ struct resource_data { /* CUpti_ResourceData */
 	const void *descriptor;
 };
 
-/* The functions of the driver that are observed, with CUPTI's numbers. */
+/* The functions of the driver that are observed, with numbers as CUPTI has. libwaffle-gpu asks for
+ * their names. */
 static const struct {
 	uint32_t cbid;
 	const char *name;
@@ -109,7 +110,18 @@ static const struct {
 	{653, "cuLaunchKernelEx_ptsz"},
 	{515, "cuGraphLaunch_ptsz"},
 	{528, "cuLaunchHostFunc_ptsz"},
-
+	{119, "cuEventRecord"},
+	{441, "cuEventRecord_ptsz"},
+	{621, "cuEventRecordWithFlags"},
+	{622, "cuEventRecordWithFlags_ptsz"},
+	{295, "cuStreamWaitEvent"},
+	{437, "cuStreamWaitEvent_ptsz"},
+	{124, "cuStreamCreate"},
+	{389, "cuStreamCreateWithPriority"},
+	{540, "cuStreamBeginCapture_v2"},
+	{541, "cuStreamBeginCapture_v2_ptsz"},
+	{519, "cuStreamEndCapture"},
+	{520, "cuStreamEndCapture_ptsz"},
 };
 #define CALLS (sizeof(calls) / sizeof(calls[0]))
 
@@ -326,12 +338,14 @@ static size_t call_find(const char *function)
 	return i;
 }
 
-static void call_tell(int site, enum sim_domain domain, const char *function, const void *params)
+static void call_tell(int site, enum sim_domain domain, const char *function, const void *params,
+		      int *result)
 {
 	size_t i = domain == SIM_DRIVER ? call_find(function) : CALLS;
 	struct call_data data = {.site = site,
 				 .function = function,
 				 .params = params,
+				 .result = result,
 				 .context_id = 1,
 				 .correlation = thread.correlation};
 
@@ -339,18 +353,17 @@ static void call_tell(int site, enum sim_domain domain, const char *function, co
 		cupti.callback(cupti.user, 1, calls[i].cbid, &data);
 }
 
-static uint32_t observer_enter(enum sim_domain domain, const char *function, const void *params)
+static void observer_enter(enum sim_domain domain, const char *function, const void *params)
 {
 	if (!thread.depth++)
 		thread.correlation = __atomic_add_fetch(&cupti.correlation, 1, __ATOMIC_RELAXED);
-	call_tell(0, domain, function, params);
-	return thread.correlation;
+	call_tell(0, domain, function, params, NULL);
 }
 
-static void observer_leave(enum sim_domain domain, const char *function, uint32_t correlation)
+static void observer_leave(enum sim_domain domain, const char *function, const void *params,
+			   int result)
 {
-	(void)correlation;
-	call_tell(1, domain, function, NULL);
+	call_tell(1, domain, function, params, &result);
 	thread.depth--;
 }
 

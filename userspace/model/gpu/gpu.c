@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "model/gpu/gpu_internal.h"
+#include "model/gpu/gpu_op_kind.h"
 #include "util/memory.h"
 
 static const char *const key_names[] = {
@@ -17,6 +18,28 @@ static const char *const key_names[] = {
 };
 _Static_assert(sizeof(key_names) / sizeof(key_names[0]) == GPU_KEY_COUNT, "each key has a name");
 
+/* Events of libwaffle-gpu that stand for a call, as docs/gpu.md lists them. */
+static const struct {
+	const char *name;
+	uint16_t role;
+} library_calls[] = {
+	{"event record", SITE_ROLE_EVENT_RECORD},   {"stream wait", SITE_ROLE_STREAM_WAIT},
+	{"stream create", SITE_ROLE_STREAM_CREATE}, {"capture begin", SITE_ROLE_CAPTURE_BEGIN},
+	{"capture end", SITE_ROLE_CAPTURE_END},
+};
+#define LIBRARY_STREAM "handle" /* its key `stream` is CUPTI's number */
+
+/* The role of an event of libwaffle-gpu; SITE_ROLE_NONE: the site is no such one. */
+static uint16_t library_role(const struct site_info *site)
+{
+	if (site->kind != WAFFLE_SITE_EVENT || strcmp(site->category, GPU_CATEGORY) != 0)
+		return SITE_ROLE_NONE;
+	for (size_t i = 0; i < sizeof(library_calls) / sizeof(library_calls[0]); i++)
+		if (!strcmp(site->name, library_calls[i].name))
+			return library_calls[i].role;
+	return SITE_ROLE_NONE;
+}
+
 static bool name_ends(const char *name, const char *suffix)
 {
 	size_t len = strlen(name), suffix_len = strlen(suffix);
@@ -26,14 +49,19 @@ static bool name_ends(const char *name, const char *suffix)
 
 static void site_set(struct gpu_site *to, const struct site_info *site)
 {
-	to->role = site->role;
+	uint16_t role = library_role(site);
+
+	to->library = role != SITE_ROLE_NONE;
+	to->role = to->library ? role : site->role;
 	to->per_thread = name_ends(site->name, "_ptsz") || name_ends(site->name, "_ptds") ||
 			 name_ends(site->name, "_spt");
 	for (unsigned key = 0; key < GPU_KEY_COUNT; key++) {
 		to->keys[key] = GPU_KEY_NONE;
 		for (unsigned i = 0; i < site->key_count && i < WAFFLE_KEYS_MAX; i++)
 			if (to->keys[key] == GPU_KEY_NONE &&
-			    !strcmp(site->keys[i].name, key_names[key]))
+			    !strcmp(site->keys[i].name, to->library && key == GPU_STREAM
+								? LIBRARY_STREAM
+								: key_names[key]))
 				to->keys[key] = (uint8_t)i;
 	}
 }
@@ -61,10 +89,13 @@ size_t model_gpu_inits(const struct model_gpu *gpu, const struct model_gpu_init 
 
 static bool has_roles(const struct model *model)
 {
-	for (size_t i = 0; i < model->sites.len; i++)
-		if (model->sites.data[i].role != SITE_ROLE_NONE &&
-		    !site_role_is_mpi(model->sites.data[i].role))
+	for (size_t i = 0; i < model->sites.len; i++) {
+		const struct site_info *site = &model->sites.data[i];
+
+		if ((site->role != SITE_ROLE_NONE && !site_role_is_mpi(site->role)) ||
+		    library_role(site) != SITE_ROLE_NONE)
 			return true;
+	}
 	return false;
 }
 
@@ -78,8 +109,10 @@ struct model_gpu *model_gpu_new(const struct model *model)
 	gpu = memory_zeroed(1, sizeof(*gpu));
 	gpu->model = model;
 	gpu->sites = memory_zeroed(model->sites.len + 1, sizeof(*gpu->sites));
-	for (size_t i = 0; i <= model->sites.len; i++)
+	for (size_t i = 0; i <= model->sites.len; i++) {
 		site_set(&gpu->sites[i], model_site(model, (uint32_t)i));
+		gpu->library |= gpu->sites[i].library;
+	}
 	gpu_scan(gpu);
 	return gpu;
 }
@@ -102,5 +135,6 @@ void model_gpu_free(struct model_gpu *gpu)
 	map_free(&gpu->grouped);
 	map_free(&gpu->group_next);
 	map_free(&gpu->in_graph);
+	map_free(&gpu->repeated);
 	free(gpu);
 }

@@ -38,6 +38,7 @@ enum gpu_key {
 struct gpu_site {
 	uint16_t role;   /* enum site_role */
 	bool per_thread; /* its stream 0 is the thread's own (_ptsz, _ptds, HIP's _spt) */
+	bool library;    /* an event of libwaffle-gpu, which may say the same as a probe's call */
 	uint8_t keys[GPU_KEY_COUNT]; /* key indexes, or GPU_KEY_NONE */
 };
 
@@ -86,6 +87,7 @@ struct gpu_comm {
 
 struct model_gpu {
 	const struct model *model;
+	bool library;           /* some sites are events of libwaffle-gpu */
 	struct gpu_site *sites; /* by site index; the last one is for unknown sites */
 	VEC(struct channel) channels;
 	struct keymap channel_at;   /* kind, process, handle and thread → channel */
@@ -102,6 +104,7 @@ struct model_gpu {
 	struct keymap comm_at; /* pid and address → index in comms */
 	VEC(uint32_t) graphs;  /* channel being captured; MODEL_NONE: capture ended */
 	struct map in_graph;   /* nodes that went into a graph instead of to a stream */
+	struct map repeated;   /* events of libwaffle-gpu whose calls a probe recorded, too */
 };
 
 /* The node of a span or event: spans have the first numbers, and events follow. */

@@ -79,7 +79,8 @@ static void link_node(struct model *model, const struct model_gpu *gpu, uint8_t 
 	if (span && (model->spans.data[index].flags & MODEL_SPAN_BEGUN_BEFORE ||
 		     model_gpu_failed(gpu, index)))
 		return;
-	if (gpu_in_graph(gpu, gpu_node(model, kind, index)))
+	if (gpu_in_graph(gpu, gpu_node(model, kind, index)) ||
+	    map_get(&gpu->repeated, gpu_node(model, kind, index)) != MAP_NONE)
 		return;
 	switch (gpu_site(gpu, site)->role) {
 	case SITE_ROLE_SYNC_STREAM:

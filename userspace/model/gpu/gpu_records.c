@@ -152,9 +152,27 @@ static uint32_t op_add(struct gpu_records *records, struct gpu_record_op op, uin
 	return (uint32_t)records->op_count++;
 }
 
+static uint32_t handle_find(struct gpu_records *records, const struct timeline_values *values)
+{
+	uint64_t handle = values->number[TIMELINE_HANDLE];
+
+	if (!timeline_has(values, TIMELINE_HANDLE))
+		return MODEL_NONE;
+	if (records->handles.len && records->handles.data[records->last_handle] == handle)
+		return records->last_handle;
+	records->last_handle = map_get(&records->handle_at, handle);
+	if (records->last_handle == MAP_NONE) {
+		records->last_handle = (uint32_t)records->handles.len;
+		map_put(&records->handle_at, handle, records->last_handle);
+		vec_add(&records->handles, handle);
+	}
+	return records->last_handle;
+}
+
 static void launch_add(struct gpu_records *records, const struct gpu_record_launch *launch,
 		       const struct timeline_values *values)
 {
+	struct gpu_record_launch *added;
 	uint64_t correlation = values->number[TIMELINE_CORRELATION];
 
 	/* CUPTI's ids have 32 bits. */
@@ -162,7 +180,9 @@ static void launch_add(struct gpu_records *records, const struct gpu_record_laun
 		return;
 	memory_require(records->launches.len < MODEL_NONE);
 	vec_add(&records->launches, *launch);
-	records->launches.data[records->launches.len - 1].correlation = (uint32_t)correlation;
+	added = &records->launches.data[records->launches.len - 1];
+	added->correlation = (uint32_t)correlation;
+	added->handle = handle_find(records, values);
 }
 
 /* ---- records of a capture ---- */
@@ -317,12 +337,14 @@ void gpu_records_free(struct gpu_records *records)
 		free((char *)records->copies.data[i]);
 	vec_free(&records->chunks);
 	vec_free(&records->copies);
+	vec_free(&records->handles);
 	vec_free(&records->launches);
 	vec_free(&records->nodes);
 	vec_free(&records->streams);
 	vec_free(&records->ends);
 	keymap_free(&records->stream_at);
 	keymap_free(&records->copy_at);
+	map_free(&records->handle_at);
 	map_free(&records->open);
 	map_free(&records->ended);
 	free(records);

@@ -54,7 +54,8 @@ struct gpu_record_launch {
 	uint64_t ts;
 	uint64_t parent_id; /* of the span around it; without meaning if there is an `event` */
 	uint32_t event;     /* in model.events; MODEL_NONE: it is kept apart */
-	uint32_t thread, correlation, unused;
+	uint32_t thread, correlation;
+	uint32_t handle; /* of its stream, in gpu_records.handles; MODEL_NONE: unknown */
 };
 
 /* Which node of which graph an operation is. */
@@ -80,11 +81,14 @@ struct gpu_records {
 	VEC(struct gpu_record_node) nodes;
 	VEC(struct gpu_record_stream) streams;
 	VEC(const char *) copies; /* names of the directions of copies; at most GPU_COPIES_MAX */
+	VEC(uint64_t) handles;    /* of streams */
 	/* Operations of an unknown kind, without a stream, or without a begin or an end. */
 	uint64_t unknown_ops;
 	uint64_t bad_records;
 	/* ---- private to gpu_records.c ---- */
 	struct keymap stream_at, copy_at;
+	struct map handle_at; /* handle -> index in `handles` */
+	uint32_t last_handle; /* in `handles`: most launches are on the stream of the one before */
 	/* Streams of the last operations, by a hash: most come again soon. */
 	uint32_t recent[GPU_RECORDS_RECENT];
 	struct map open; /* id of a span without an end so far -> its operation */

@@ -27,9 +27,16 @@ struct group {
 	VEC(struct pending_launch) pending;
 };
 
+/* The last call of a thread, as a probe recorded it, that may come as an event of libwaffle-gpu. */
+struct probed_call {
+	uint64_t event;
+	unsigned role; /* SITE_ROLE_NONE: none, or it has come */
+};
+
 struct gpu_scan {
 	struct model_gpu *gpu;
-	struct group *groups; /* by thread */
+	struct group *groups;       /* by thread */
+	struct probed_call *probed; /* by thread */
 	VEC(struct put) puts;
 	unsigned unseen; /* graphs whose begin was not seen */
 };
@@ -466,11 +473,33 @@ static const role_fn role_add[SITE_ROLE_COUNT] = {
 	[SITE_ROLE_CAPTURE_END] = add_capture_end,
 };
 
+/*
+ * Whether an event of libwaffle-gpu is for a call that a probe of its thread has recorded just
+ * before. Other calls than these two have the same effect if they come twice.
+ */
+static bool is_repeated(struct gpu_scan *scan, const struct item *item, unsigned role)
+{
+	struct probed_call *probed = &scan->probed[item->thread];
+	struct probed_call call = {item_number(scan, item, GPU_EVENT), role};
+
+	if (role != SITE_ROLE_EVENT_RECORD && role != SITE_ROLE_STREAM_WAIT)
+		return false;
+	if (!gpu_site(scan->gpu, item->site)->library) {
+		*probed = call;
+		return false;
+	}
+	if (probed->role != call.role || probed->event != call.event)
+		return false;
+	probed->role = SITE_ROLE_NONE;
+	map_put(&scan->gpu->repeated, item->node, 1);
+	return true;
+}
+
 static void scan_item(struct gpu_scan *scan, const struct item *item)
 {
 	unsigned role = gpu_site(scan->gpu, item->site)->role;
 
-	if (role >= SITE_ROLE_COUNT || !role_add[role])
+	if (role >= SITE_ROLE_COUNT || !role_add[role] || is_repeated(scan, item, role))
 		return;
 	/* No values are known of a call that began before the capture. */
 	if (item->span != MODEL_NONE &&
@@ -547,6 +576,7 @@ void gpu_scan(struct model_gpu *gpu)
 	struct gpu_scan scan = {
 		.gpu = gpu,
 		.groups = memory_zeroed(threads, sizeof(*scan.groups)),
+		.probed = memory_zeroed(threads, sizeof(*scan.probed)),
 	};
 
 	scan_all(&scan);
@@ -556,5 +586,6 @@ void gpu_scan(struct model_gpu *gpu)
 	for (size_t i = 0; i < threads; i++)
 		vec_free(&scan.groups[i].pending);
 	free(scan.groups);
+	free(scan.probed);
 	vec_free(&scan.puts);
 }

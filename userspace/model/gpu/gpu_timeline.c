@@ -33,6 +33,8 @@ static void timeline_build_free(struct timeline_build *build)
 {
 	vec_free(&build->armings);
 	vec_free(&build->waits);
+	vec_free(&build->handles);
+	vec_free(&build->launch_stream);
 	timeline_correlations_free(&build->launch_at);
 	timeline_correlations_free(&build->wait_at);
 	keymap_free(&build->captured_at);
@@ -60,9 +62,8 @@ static struct gpu_timeline *timeline_make(const struct model *model, struct gpu_
 		timeline_launched_find(timeline);
 		timeline_order_find(timeline);
 		gpu = model_gpu_new(model);
-		timeline_edges_find(timeline, gpu);
+		timeline_edges_find(&build, gpu);
 		model_gpu_free(gpu);
-		timeline_waits_find(&build);
 	}
 	timeline_build_free(&build);
 	return timeline;

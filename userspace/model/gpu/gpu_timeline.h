@@ -127,6 +127,7 @@ struct gpu_timeline {
 	uint32_t *program_span;   /* for gpu_timeline_program_span() */
 	bool simulated;           /* no GPU did the work */
 	bool probed;              /* probes recorded calls of CUDA */
+	bool ordered; /* they, or libwaffle-gpu, recorded the calls that order streams */
 	/* Operations of an unknown kind, or without a stream. They are in no array. */
 	uint64_t unknown_ops;
 	uint64_t without_launch; /* operations whose launch is not in the capture */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What operations wait for besides the order of their stream, and what the host waits for. One pass
- * over the host's calls in order of time follows each stream by its handle, as the probes saw it.
- * Its work has CUPTI's stream, since the launches connect both.
+ * over the host's calls in order of time follows each stream by its handle, as the probes or
+ * libwaffle-gpu saw it. Its work has CUPTI's stream, since the launches connect both.
  *
  *	frontier of a stream  the operations that its next operation has to wait for
  *	record of an event    the event has a copy of the stream's frontier
@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "model/gpu/gpu_internal.h"
+#include "model/gpu/gpu_records.h"
 #include "model/gpu/gpu_timeline_internal.h"
 #include "model/order.h"
 #include "util/memory.h"
@@ -35,6 +36,7 @@ struct timeline_lane {
 	uint64_t put_ts;       /* when the frontier last changed */
 	uint64_t changes;      /* launches and waits so far */
 	uint64_t legacy;       /* changes of the legacy stream that its operations wait for */
+	bool recorded;         /* of an event: on a stream that is known */
 	bool touched;          /* by a launch, since the last one of the legacy stream */
 	bool dirty;            /* listed in its process */
 };
@@ -46,19 +48,22 @@ struct sweep_process {
 	 * has returned. */
 	uint64_t sync_start_ts, sync_end_ts;
 	uint64_t covered_ts;
+	bool probed; /* probes recorded its calls */
 };
 
-enum sweep_kind { SWEEP_PUT, SWEEP_RECORD, SWEEP_SYNC };
+enum sweep_kind { SWEEP_PUT, SWEEP_RECORD, SWEEP_SYNC, SWEEP_WAIT };
 
 struct sweep_item {
-	uint32_t node, channel;
+	uint32_t node; /* of a SWEEP_WAIT: in build.waits */
+	uint32_t channel;
 	uint8_t kind; /* enum sweep_kind */
 };
 
 struct timeline_sweep {
+	struct timeline_build *build;
 	struct gpu_timeline *timeline;
 	const struct model *model;
-	const struct model_gpu *gpu;
+	struct model_gpu *gpu;       /* NULL: no calls that order streams are known */
 	struct timeline_lane *lanes; /* by channel */
 	struct map process_at;
 	VEC(struct sweep_process) processes;
@@ -67,17 +72,35 @@ struct timeline_sweep {
 	uint32_t *first_launch; /* node -> launch, or MODEL_NONE */
 	uint32_t *next_launch;  /* launch -> the next one of the same node */
 	unsigned char *inner;   /* operation -> another one of its launch follows it */
-	VEC(uint32_t) sources;  /* scratch */
-	size_t kept;            /* operations for which lists of events and of waits have room */
-	size_t steps_left;      /* see STEPS_EACH */
+	/* Launches without a call of the probes, by launch: their channel, or MODEL_NONE. NULL: no
+	 * launch has one. */
+	uint32_t *own_channel;
+	size_t own_next; /* the first launch that the sweep has not come to */
+	struct timeline_follow *follow;
+	timeline_ops sources; /* scratch */
+	size_t kept;          /* operations for which lists of events and of waits have room */
+	size_t steps_left;    /* see STEPS_EACH */
 };
 
 /* ---- what there is ---- */
+
+static struct sweep_process *sweep_process(struct timeline_sweep *sweep, uint32_t pid)
+{
+	uint32_t at = map_get(&sweep->process_at, pid);
+
+	if (at == MAP_NONE) {
+		at = (uint32_t)sweep->processes.len;
+		map_put(&sweep->process_at, pid, at);
+		vec_add(&sweep->processes, (struct sweep_process){.sync_end_ts = UINT64_MAX});
+	}
+	return &sweep->processes.data[at];
+}
 
 static void launches_by_node(struct timeline_sweep *sweep)
 {
 	const struct gpu_timeline *timeline = sweep->timeline;
 	size_t nodes = sweep->model->spans.len + sweep->model->events.len;
+	uint32_t last = MODEL_NONE; /* most launches are of the thread of the one before */
 
 	sweep->first_launch = memory_get(nodes * sizeof(uint32_t));
 	sweep->next_launch = memory_get(timeline->launches.len * sizeof(uint32_t));
@@ -88,6 +111,9 @@ static void launches_by_node(struct timeline_sweep *sweep)
 
 		if (launch->host == MODEL_NONE)
 			continue;
+		if (launch->thread != last)
+			sweep_process(sweep, gpu_launch_pid(timeline, launch))->probed = true;
+		last = launch->thread;
 		node = gpu_node(sweep->model, launch->host_kind, launch->host);
 		sweep->next_launch[i] = sweep->first_launch[node];
 		sweep->first_launch[node] = (uint32_t)i;
@@ -121,6 +147,29 @@ static void items_of_channel(struct timeline_sweep *sweep, uint32_t index)
 	}
 }
 
+/* Gives each launch that no probe recorded the channel of its stream. Captures from before
+ * libwaffle-gpu recorded these calls don't say whether a handle of 0 is the default stream. */
+static void own_launches_place(struct timeline_sweep *sweep)
+{
+	struct timeline_build *build = sweep->build;
+
+	if (!sweep->gpu->library || !build->launch_stream.len)
+		return;
+	sweep->own_channel = build->launch_stream.data;
+	for (size_t i = 0; i < build->launch_stream.len; i++) {
+		const struct gpu_timeline_launch *launch = &sweep->timeline->launches.data[i];
+		uint32_t handle = build->launch_stream.data[i];
+
+		if (launch->host != MODEL_NONE)
+			handle = MODEL_NONE;
+		if (handle != MODEL_NONE)
+			handle = gpu_channel_add(sweep->gpu, CHANNEL_STREAM,
+						 gpu_launch_pid(sweep->timeline, launch),
+						 build->handles.data[handle], launch->thread);
+		sweep->own_channel[i] = handle;
+	}
+}
+
 static void items_of_syncs(struct timeline_sweep *sweep)
 {
 	for (size_t i = 0; i < sweep->model->spans.len; i++) {
@@ -129,21 +178,28 @@ static void items_of_syncs(struct timeline_sweep *sweep)
 
 		if ((role == SITE_ROLE_SYNC_STREAM || role == SITE_ROLE_SYNC_EVENT ||
 		     role == SITE_ROLE_SYNC_DEVICE) &&
-		    !(span->flags & MODEL_SPAN_CUT) && !model_gpu_failed(sweep->gpu, (uint32_t)i))
+		    !(span->flags & MODEL_SPAN_CUT) && !model_gpu_failed(sweep->gpu, (uint32_t)i)) {
 			item_add(sweep, span->start_ts, (uint32_t)i, MODEL_NONE, SWEEP_SYNC);
+			sweep_process(sweep, sweep->model->threads.data[span->thread].pid)->probed =
+				true;
+		}
 	}
 }
 
-static struct sweep_process *sweep_process(struct timeline_sweep *sweep, uint32_t pid)
+/* The waits of processes whose calls no probe recorded. */
+static void items_of_waits(struct timeline_sweep *sweep)
 {
-	uint32_t at = map_get(&sweep->process_at, pid);
+	for (size_t i = 0; i < sweep->build->waits.len; i++) {
+		const struct timeline_wait *wait = &sweep->build->waits.data[i];
+		uint64_t ts = wait->start_ts;
 
-	if (at == MAP_NONE) {
-		at = (uint32_t)sweep->processes.len;
-		map_put(&sweep->process_at, pid, at);
-		vec_add(&sweep->processes, (struct sweep_process){.sync_end_ts = UINT64_MAX});
+		if (sweep_process(sweep, wait->pid)->probed)
+			continue;
+		/* The order of a thread's own calls is that of its events. */
+		if (wait->event != MODEL_NONE)
+			ts = sweep->model->events.data[wait->event].ts;
+		item_add(sweep, ts, (uint32_t)i, MODEL_NONE, SWEEP_WAIT);
 	}
-	return &sweep->processes.data[at];
 }
 
 /* ---- frontiers ---- */
@@ -351,9 +407,28 @@ static void legacy_edges(struct timeline_sweep *sweep, uint32_t index,
 	}
 }
 
+/* The operations of a launch come after what their stream waits for. `first`: of its call. */
+static void lane_launch(struct timeline_sweep *sweep, uint32_t channel,
+			const struct gpu_timeline_launch *launch, bool first)
+{
+	struct timeline_lane *lane = &sweep->lanes[channel];
+
+	if (steps_take(sweep, lane->pending.len))
+		list_append(&sweep->sources, &lane->pending);
+	edges_add(sweep, launch, GPU_EDGE_EVENT);
+	legacy_edges(sweep, channel, launch);
+	front_set(sweep, lane, launch, first);
+}
+
+static void lane_launched(struct timeline_sweep *sweep, uint32_t channel, uint64_t ts)
+{
+	sweep->lanes[channel].pending.len = 0;
+	blocking_touch(sweep, channel);
+	lane_change(sweep, channel, ts);
+}
+
 static void sweep_work(struct timeline_sweep *sweep, const struct sweep_item *item, uint64_t ts)
 {
-	struct timeline_lane *lane = &sweep->lanes[item->channel];
 	bool any = false;
 
 	for (uint32_t i = sweep->first_launch[item->node]; i != MODEL_NONE;
@@ -362,39 +437,57 @@ static void sweep_work(struct timeline_sweep *sweep, const struct sweep_item *it
 
 		if (!gpu_launch_op_count(launch))
 			continue;
-		if (steps_take(sweep, lane->pending.len))
-			list_append(&sweep->sources, &lane->pending);
-		edges_add(sweep, launch, GPU_EDGE_EVENT);
-		legacy_edges(sweep, item->channel, launch);
-		front_set(sweep, lane, launch, !any);
+		lane_launch(sweep, item->channel, launch, !any);
 		any = true;
 	}
-	if (!any)
-		return;
-	lane->pending.len = 0;
-	blocking_touch(sweep, item->channel);
-	lane_change(sweep, item->channel, ts);
+	if (any)
+		lane_launched(sweep, item->channel, ts);
+}
+
+/* Launches that no probe recorded, up to a time. */
+static void sweep_own_launches(struct timeline_sweep *sweep, uint64_t until_ts)
+{
+	const struct gpu_timeline *timeline = sweep->timeline;
+
+	for (; sweep->own_channel && sweep->own_next < timeline->launches.len; sweep->own_next++) {
+		const struct gpu_timeline_launch *launch =
+			&timeline->launches.data[sweep->own_next];
+		uint32_t channel = sweep->own_channel[sweep->own_next];
+
+		if (launch->ts >= until_ts)
+			return;
+		if (channel == MODEL_NONE || !gpu_launch_op_count(launch))
+			continue;
+		lane_launch(sweep, channel, launch, true);
+		lane_launched(sweep, channel, launch->ts);
+	}
 }
 
 /* ---- synchronisations ---- */
 
-static void sync_add(struct timeline_sweep *sweep, uint32_t index)
+/* Adds a synchronisation that waited for the sources. */
+static void sync_add(struct timeline_sweep *sweep, struct gpu_timeline_sync sync)
 {
 	struct gpu_timeline *timeline = sweep->timeline;
-	const struct model_span *span = &sweep->model->spans.data[index];
 
 	sources_finish(sweep, edges_max(timeline) - timeline->awaited.len);
 	if (sweep->sources.len) {
-		vec_add(&timeline->syncs,
-			(struct gpu_timeline_sync){.start_ts = span->start_ts,
-						   .end_ts = span->end_ts,
-						   .span = index,
-						   .thread = span->thread,
-						   .op = (uint32_t)timeline->awaited.len,
-						   .op_count = (uint32_t)sweep->sources.len});
+		sync.op = (uint32_t)timeline->awaited.len;
+		sync.op_count = (uint32_t)sweep->sources.len;
+		vec_add(&timeline->syncs, sync);
 		list_append(&timeline->awaited, &sweep->sources);
 	}
 	sweep->sources.len = 0;
+}
+
+static void sync_add_span(struct timeline_sweep *sweep, uint32_t index)
+{
+	const struct model_span *span = &sweep->model->spans.data[index];
+
+	sync_add(sweep, (struct gpu_timeline_sync){.start_ts = span->start_ts,
+						   .end_ts = span->end_ts,
+						   .span = index,
+						   .thread = span->thread});
 }
 
 static void sync_device(struct timeline_sweep *sweep, const struct model_span *span, uint32_t pid)
@@ -452,7 +545,51 @@ static void sweep_sync(struct timeline_sweep *sweep, uint32_t index)
 		if (channel != MODEL_NONE)
 			frontier_append(sweep, &sweep->lanes[channel]);
 	}
-	sync_add(sweep, index);
+	sync_add_span(sweep, index);
+}
+
+/* Gathers what a call waited for by the handle of its stream or event. False: it is unknown. */
+static bool wait_gather(struct timeline_sweep *sweep, const struct timeline_wait *wait)
+{
+	bool event = wait->kind == GPU_WAIT_EVENT;
+	uint32_t thread, channel;
+	struct value handle;
+
+	if (!sweep->gpu || wait->kind == GPU_WAIT_CONTEXT ||
+	    !model_gpu_value(sweep->model, MODEL_NODE_EVENT, wait->event,
+			     event ? "event" : "handle", &handle))
+		return false;
+	thread = sweep->model->events.data[wait->event].thread;
+	channel = event ? gpu_channel(sweep->gpu, CHANNEL_EVENT, wait->pid, handle.u64, 0)
+			: gpu_stream(sweep->gpu, wait->pid, handle.u64, thread);
+	if (channel == MODEL_NONE || (event && !sweep->lanes[channel].recorded))
+		return false;
+	frontier_append(sweep, &sweep->lanes[channel]);
+	if (!event && is_legacy(&sweep->gpu->channels.data[channel]))
+		legacy_gather(sweep, sweep_process(sweep, wait->pid));
+	return true;
+}
+
+/* A call that waits, as CUPTI and libwaffle-gpu recorded it. */
+static void sweep_host_wait(struct timeline_sweep *sweep, uint32_t index, uint64_t ts)
+{
+	const struct timeline_wait *wait = &sweep->build->waits.data[index];
+	bool known = false;
+
+	if (wait->event != MODEL_NONE) {
+		known = timeline_follow_wait(sweep->follow, wait, ts, &sweep->sources);
+		known |= wait_gather(sweep, wait);
+	}
+	if (!known) {
+		sweep->timeline->unknown_waits++;
+		sweep->timeline->unknown_wait_ns += wait->end_ts - wait->start_ts;
+	}
+	if (wait->event != MODEL_NONE)
+		sync_add(sweep, (struct gpu_timeline_sync){
+					.start_ts = wait->start_ts,
+					.end_ts = wait->end_ts,
+					.span = MODEL_NONE,
+					.thread = sweep->model->events.data[wait->event].thread});
 }
 
 /* ---- all of them ---- */
@@ -497,6 +634,7 @@ static void sweep_record(struct timeline_sweep *sweep, const struct sweep_item *
 	size_t cap = event->front.cap;
 
 	event->front.len = 0;
+	event->recorded = op.channel != MODEL_NONE;
 	if (op.channel == MODEL_NONE)
 		return;
 	frontier_append(sweep, &sweep->lanes[op.channel]);
@@ -528,7 +666,9 @@ static void sweep_item(struct timeline_sweep *sweep, const struct order_item *at
 {
 	const struct sweep_item *item = &sweep->items.data[at->index];
 
-	if (item->kind == SWEEP_SYNC) {
+	if (item->kind == SWEEP_WAIT) {
+		sweep_host_wait(sweep, item->node, at->ts);
+	} else if (item->kind == SWEEP_SYNC) {
 		sweep_sync(sweep, item->node);
 	} else if (item->kind == SWEEP_RECORD) {
 		sweep_record(sweep, item);
@@ -539,7 +679,7 @@ static void sweep_item(struct timeline_sweep *sweep, const struct order_item *at
 		if (sweep->first_launch[item->node] != MODEL_NONE &&
 		    is_synchronous(sweep, item->node)) {
 			frontier_append(sweep, &sweep->lanes[item->channel]);
-			sync_add(sweep, item->node);
+			sync_add_span(sweep, item->node);
 		}
 	}
 }
@@ -575,7 +715,7 @@ static void edges_finish(struct gpu_timeline *timeline)
 
 static void sweep_free(struct timeline_sweep *sweep)
 {
-	for (size_t i = 0; i < sweep->gpu->channels.len; i++) {
+	for (size_t i = 0; sweep->gpu && i < sweep->gpu->channels.len; i++) {
 		vec_free(&sweep->lanes[i].front);
 		vec_free(&sweep->lanes[i].pending);
 	}
@@ -592,24 +732,44 @@ static void sweep_free(struct timeline_sweep *sweep)
 	free(sweep->first_launch);
 	free(sweep->next_launch);
 	free(sweep->inner);
+	timeline_follow_free(sweep->follow);
 }
 
-void timeline_edges_find(struct gpu_timeline *timeline, const struct model_gpu *gpu)
+/* What the calls do that order streams. */
+static void sweep_calls(struct timeline_sweep *sweep)
 {
-	struct timeline_sweep sweep = {.timeline = timeline, .model = timeline->model, .gpu = gpu};
-
-	if (!gpu)
+	if (!sweep->gpu)
 		return;
-	sweep.lanes = memory_zeroed(gpu->channels.len, sizeof(*sweep.lanes));
-	launches_by_node(&sweep);
-	for (uint32_t i = 0; i < gpu->channels.len; i++)
-		if (gpu->channels.data[i].kind != CHANNEL_DEVICE)
-			items_of_channel(&sweep, i);
-	items_of_syncs(&sweep);
+	own_launches_place(sweep);
+	sweep->lanes = memory_zeroed(sweep->gpu->channels.len, sizeof(*sweep->lanes));
+	launches_by_node(sweep);
+	for (uint32_t i = 0; i < sweep->gpu->channels.len; i++)
+		if (sweep->gpu->channels.data[i].kind != CHANNEL_DEVICE)
+			items_of_channel(sweep, i);
+	items_of_syncs(sweep);
+}
+
+void timeline_edges_find(struct timeline_build *build, struct model_gpu *gpu)
+{
+	struct gpu_timeline *timeline = build->timeline;
+	struct timeline_sweep sweep = {
+		.build = build, .timeline = timeline, .model = build->model, .gpu = gpu};
+
+	sweep_calls(&sweep);
+	items_of_waits(&sweep);
+	for (size_t i = 0; i < sweep.processes.len; i++)
+		timeline->probed |= sweep.processes.data[i].probed;
+	timeline->ordered = timeline->probed || (gpu && gpu->library);
+	if (build->waits.len)
+		sweep.follow = timeline_follow_new(build);
 	order_sort(sweep.order.data, sweep.order.len);
 	sweep.steps_left = (timeline->ops.len + sweep.order.len) * STEPS_EACH + STEPS_MORE;
-	for (size_t i = 0; i < sweep.order.len; i++)
+	for (size_t i = 0; i < sweep.order.len; i++) {
+		sweep_own_launches(&sweep, sweep.order.data[i].ts);
 		sweep_item(&sweep, &sweep.order.data[i]);
+	}
+	sweep_own_launches(&sweep, UINT64_MAX);
 	edges_finish(timeline);
+	free(order_vec(&timeline->syncs, start_ts));
 	sweep_free(&sweep);
 }

@@ -28,6 +28,8 @@ struct timeline_correlations {
 	bool has_last;
 };
 
+typedef VEC(uint32_t) timeline_ops; /* in timeline.ops */
+
 /* In a page: several launches have the id. */
 #define TIMELINE_REPEATED (MODEL_NONE - 1)
 
@@ -53,6 +55,9 @@ struct timeline_build {
 	VEC(struct timeline_arming) armings;
 	struct timeline_correlations launch_at, wait_at; /* of a wait: its event */
 	VEC(struct timeline_wait) waits;
+	VEC(uint64_t) handles; /* of streams */
+	/* By launch: its stream, in `handles`, or MODEL_NONE. Empty: no launch has one. */
+	VEC(uint32_t) launch_stream;
 	struct keymap captured_at; /* process, graph and graph node -> event */
 };
 
@@ -86,12 +91,17 @@ void timeline_order_find(struct gpu_timeline *timeline);
 
 /* Notes a wait of the host that CUPTI recorded. A wait of a stream for an event is ignored. */
 void timeline_wait_add(struct timeline_build *build, const struct gpu_record_op *op);
-/* Adds synchronisations of the processes whose calls of CUDA no probe recorded. */
-void timeline_waits_find(struct timeline_build *build);
+/* Follows the streams by CUPTI's numbers, in order of time. */
+struct timeline_follow *timeline_follow_new(const struct timeline_build *build);
+void timeline_follow_free(struct timeline_follow *follow);
+/* Adds the operations that a call waited for, which began at `ts`, by the stream or the context
+ * that it waited for. False: the operations are unknown, or not all known. */
+bool timeline_follow_wait(struct timeline_follow *follow, const struct timeline_wait *wait,
+			  uint64_t ts, timeline_ops *ops);
 
 /* ---- gpu_timeline_edges.c ---- */
 
-/* Adds the edges between streams, and what synchronisations waited for. */
-void timeline_edges_find(struct gpu_timeline *timeline, const struct model_gpu *gpu);
+/* Adds the edges between streams, and what synchronisations waited for. `gpu` may be NULL. */
+void timeline_edges_find(struct timeline_build *build, struct model_gpu *gpu);
 
 #endif

@@ -143,6 +143,8 @@ static void launch_add(struct launch_scan *scan, size_t index)
 	timeline_launch_put(&build->launch_at, arming, launch.correlation,
 			    known == MODEL_NONE ? number : TIMELINE_REPEATED);
 	build->timeline->launches.data[build->timeline->launches.len++] = launch;
+	if (build->handles.len)
+		vec_add(&build->launch_stream, record.handle);
 }
 
 static void event_values_read(const struct timeline_build *build, const struct model_event *event,
@@ -393,6 +395,12 @@ void timeline_launches_load(struct timeline_build *build)
 	vec_need(&records->launches, 1);
 	free(order_vec(&records->launches, ts));
 	scan.records = (const char *)records->launches.data;
+	build->handles.data = records->handles.data;
+	build->handles.len = build->handles.cap = records->handles.len;
+	records->handles.data = NULL;
+	records->handles.len = records->handles.cap = 0;
+	if (build->handles.len)
+		vec_need(&build->launch_stream, count);
 	timeline->launches.data = (void *)records->launches.data;
 	timeline->launches.cap = records->launches.cap;
 	records->launches.data = NULL;

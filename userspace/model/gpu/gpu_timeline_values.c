@@ -24,6 +24,7 @@ static const char *const key_names[TIMELINE_KEY_COUNT] = {
 	[TIMELINE_DROPPED] = "dropped",
 	[TIMELINE_ZERO_TIMES] = "zero_times",
 	[TIMELINE_UNKNOWN] = "unknown",
+	[TIMELINE_HANDLE] = "handle",
 };
 _Static_assert(TIMELINE_KEY_COUNT <= 32, "timeline_values.has has a bit for each key");
 

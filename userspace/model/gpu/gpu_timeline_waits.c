@@ -2,7 +2,8 @@
 /*
  * What calls of the host waited for, if no probe recorded the calls of CUDA. CUPTI says when a call
  * waited, and for which stream or context. libwaffle-gpu recorded an event `wait` on the thread of
- * the call, with the same correlation id. For which operations an event stands is unknown.
+ * the call, with the same correlation id. gpu_timeline_edges.c knows for which operations an event
+ * stands.
  */
 #include <stddef.h>
 #include <stdlib.h>
@@ -21,15 +22,16 @@ struct wait_stream {
 	uint32_t next;  /* in timeline.ops */
 	uint32_t last;  /* of those before it, what ended last; MODEL_NONE: none */
 	uint32_t other; /* another stream of its context, or MODEL_NONE */
-	bool changed;   /* since the last wait for its context */
+	/* A wait for its context had returned by then, and waited for all of these operations.
+	 * UINT64_MAX: none did. */
+	uint64_t covered_ts;
 };
 
-struct wait_scan {
-	struct gpu_timeline *timeline;
+struct timeline_follow {
+	const struct gpu_timeline *timeline;
 	struct wait_stream *streams; /* by stream of the timeline */
 	struct keymap stream_at;     /* process, context and number -> stream */
 	struct keymap context_at;    /* process and context -> its last stream */
-	struct map probed;           /* processes whose calls the probes recorded */
 	size_t steps_left;
 };
 
@@ -54,53 +56,36 @@ void timeline_wait_add(struct timeline_build *build, const struct gpu_record_op 
 	vec_add(&build->waits, wait);
 }
 
-/* ---- processes and streams ---- */
+/* ---- streams ---- */
 
-static void probed_find(struct wait_scan *scan)
+static void streams_find(struct timeline_follow *follow)
 {
-	const struct gpu_timeline *timeline = scan->timeline;
-	uint32_t last = MODEL_NONE; /* most launches are of the thread of the one before */
+	const struct gpu_timeline *timeline = follow->timeline;
 
-	for (size_t i = 0; i < timeline->launches.len; i++) {
-		const struct gpu_timeline_launch *launch = &timeline->launches.data[i];
-
-		if (launch->host == MODEL_NONE || launch->thread == last)
-			continue;
-		map_put(&scan->probed, gpu_launch_pid(timeline, launch), 1);
-		last = launch->thread;
-	}
-	for (size_t i = 0; i < timeline->syncs.len; i++)
-		map_put(&scan->probed,
-			timeline->model->threads.data[timeline->syncs.data[i].thread].pid, 1);
-}
-
-static void streams_find(struct wait_scan *scan)
-{
-	const struct gpu_timeline *timeline = scan->timeline;
-
-	scan->streams = memory_get(timeline->streams.len * sizeof(*scan->streams));
+	follow->streams = memory_get(timeline->streams.len * sizeof(*follow->streams));
 	for (uint32_t i = 0; i < timeline->streams.len; i++) {
 		const struct gpu_timeline_stream *stream = &timeline->streams.data[i];
 		const uint64_t key[] = {timeline->devices.data[stream->device].pid, stream->context,
 					stream->number};
 
-		keymap_put(&scan->stream_at, key, sizeof(key), i);
-		scan->streams[i] = (struct wait_stream){
+		keymap_put(&follow->stream_at, key, sizeof(key), i);
+		follow->streams[i] = (struct wait_stream){
 			.next = stream->op,
 			.last = MODEL_NONE,
-			.other = keymap_get(&scan->context_at, key, 2 * sizeof(key[0]))};
-		keymap_put(&scan->context_at, key, 2 * sizeof(key[0]), i);
+			.covered_ts = UINT64_MAX,
+			.other = keymap_get(&follow->context_at, key, 2 * sizeof(key[0]))};
+		keymap_put(&follow->context_at, key, 2 * sizeof(key[0]), i);
 	}
 }
 _Static_assert(MAP_NONE == MODEL_NONE, "a stream without another one");
 
 /* Goes on to the first operation of a stream that was launched after a time. Operations whose
  * launch is unknown say nothing. */
-static void stream_follow(struct wait_scan *scan, uint32_t index, uint64_t ts)
+static void stream_follow(struct timeline_follow *follow, uint32_t index, uint64_t ts)
 {
-	const struct gpu_timeline *timeline = scan->timeline;
+	const struct gpu_timeline *timeline = follow->timeline;
 	const struct gpu_timeline_stream *stream = &timeline->streams.data[index];
-	struct wait_stream *at = &scan->streams[index];
+	struct wait_stream *at = &follow->streams[index];
 
 	for (; at->next < stream->op + stream->op_count; at->next++) {
 		const struct gpu_timeline_op *op = &timeline->ops.data[at->next];
@@ -111,94 +96,70 @@ static void stream_follow(struct wait_scan *scan, uint32_t index, uint64_t ts)
 			return;
 		if (at->last == MODEL_NONE || timeline->ops.data[at->last].end_ts <= op->end_ts)
 			at->last = at->next;
-		at->changed = true;
+		at->covered_ts = UINT64_MAX;
 	}
 }
 
 /* ---- waits ---- */
 
-static void awaited_add(struct wait_scan *scan, uint32_t op)
-{
-	memory_require(scan->timeline->awaited.len < MODEL_NONE);
-	if (op != MODEL_NONE)
-		vec_add(&scan->timeline->awaited, op);
-}
-
-/* All streams of the context with work since the last such wait. */
-static void context_await(struct wait_scan *scan, const struct timeline_wait *wait)
+/* All streams of the context with work that no such wait has covered. */
+static void context_await(struct timeline_follow *follow, const struct timeline_wait *wait,
+			  uint64_t ts, timeline_ops *ops)
 {
 	const uint64_t key[] = {wait->pid, wait->context};
-	uint32_t stream = keymap_get(&scan->context_at, key, sizeof(key));
+	uint32_t stream = keymap_get(&follow->context_at, key, sizeof(key));
+	struct wait_stream *at;
 
-	for (; stream != MODEL_NONE && scan->steps_left; stream = scan->streams[stream].other) {
-		scan->steps_left--;
-		stream_follow(scan, stream, wait->start_ts);
-		if (scan->streams[stream].changed)
-			awaited_add(scan, scan->streams[stream].last);
-		scan->streams[stream].changed = false;
+	for (; stream != MODEL_NONE && follow->steps_left; stream = follow->streams[stream].other) {
+		follow->steps_left--;
+		stream_follow(follow, stream, ts);
+		at = &follow->streams[stream];
+		if (at->last == MODEL_NONE || at->covered_ts <= wait->start_ts)
+			continue;
+		vec_add(ops, at->last);
+		if (wait->end_ts < at->covered_ts)
+			at->covered_ts = wait->end_ts;
 	}
 }
 
-/* False: for what it waited is unknown. */
-static bool wait_await(struct wait_scan *scan, const struct timeline_wait *wait)
+bool timeline_follow_wait(struct timeline_follow *follow, const struct timeline_wait *wait,
+			  uint64_t ts, timeline_ops *ops)
 {
 	const uint64_t key[] = {wait->pid, wait->context, wait->stream};
 	uint32_t stream;
 
-	if (wait->event == MODEL_NONE || wait->kind == GPU_WAIT_EVENT)
+	if (wait->kind == GPU_WAIT_EVENT)
 		return false;
 	if (wait->kind == GPU_WAIT_CONTEXT) {
-		context_await(scan, wait);
-		return scan->steps_left;
+		context_await(follow, wait, ts, ops);
+		return follow->steps_left;
 	}
-	stream = keymap_get(&scan->stream_at, key, sizeof(key));
+	stream = keymap_get(&follow->stream_at, key, sizeof(key));
 	if (stream == MAP_NONE)
 		return false;
-	stream_follow(scan, stream, wait->start_ts);
-	awaited_add(scan, scan->streams[stream].last);
+	stream_follow(follow, stream, ts);
+	if (follow->streams[stream].last != MODEL_NONE)
+		vec_add(ops, follow->streams[stream].last);
 	return true;
 }
 
-static void wait_find(struct wait_scan *scan, const struct timeline_wait *wait)
+struct timeline_follow *timeline_follow_new(const struct timeline_build *build)
 {
-	struct gpu_timeline *timeline = scan->timeline;
-	struct gpu_timeline_sync sync = {.start_ts = wait->start_ts,
-					 .end_ts = wait->end_ts,
-					 .span = MODEL_NONE,
-					 .op = (uint32_t)timeline->awaited.len};
+	struct timeline_follow *follow = memory_zeroed(1, sizeof(*follow));
 
-	if (!wait_await(scan, wait)) {
-		timeline->unknown_waits++;
-		timeline->unknown_wait_ns += wait->end_ts - wait->start_ts;
-	}
-	sync.op_count = (uint32_t)timeline->awaited.len - sync.op;
-	if (!sync.op_count)
+	follow->timeline = build->timeline;
+	follow->steps_left =
+		(build->timeline->ops.len + build->waits.len) * STEPS_EACH + STEPS_MORE;
+	streams_find(follow);
+	return follow;
+}
+
+void timeline_follow_free(struct timeline_follow *follow)
+{
+	if (!follow)
 		return;
-	sync.thread = timeline->model->events.data[wait->event].thread;
-	vec_add(&timeline->syncs, sync);
-}
-
-static void waits_find(struct wait_scan *scan, struct timeline_build *build)
-{
-	scan->steps_left = (scan->timeline->ops.len + build->waits.len) * STEPS_EACH + STEPS_MORE;
-	streams_find(scan);
-	free(order_vec(&build->waits, start_ts));
-	for (size_t i = 0; i < build->waits.len; i++)
-		if (map_get(&scan->probed, build->waits.data[i].pid) == MAP_NONE)
-			wait_find(scan, &build->waits.data[i]);
-	free(order_vec(&scan->timeline->syncs, start_ts));
-	free(scan->streams);
-	keymap_free(&scan->stream_at);
-	keymap_free(&scan->context_at);
-}
-
-void timeline_waits_find(struct timeline_build *build)
-{
-	struct wait_scan scan = {.timeline = build->timeline};
-
-	probed_find(&scan);
-	build->timeline->probed = scan.probed.len;
-	if (build->waits.len)
-		waits_find(&scan, build);
-	map_free(&scan.probed);
+	free(follow->streams);
+	keymap_free(&follow->stream_at);
+	keymap_free(&follow->context_at);
+	free(follow);
 }

@@ -329,6 +329,7 @@ static void unknown_json(struct json *json, const struct gpu_timeline *timeline)
 	json_field_u64(json, "unknown_waits", timeline->unknown_waits);
 	json_field_u64(json, "unknown_wait_ns", timeline->unknown_wait_ns);
 	json_field_bool(json, "calls_recorded", timeline->probed);
+	json_field_bool(json, "events_recorded", timeline->ordered);
 	json_field_bool(json, "scheduler_recorded", timeline->model->sched);
 	json_object_end(json);
 }

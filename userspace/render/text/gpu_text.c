@@ -345,7 +345,7 @@ static void print_path_unknown(const struct gpu_printer *printer)
 {
 	const struct gpu_timeline *timeline = printer->report->timeline;
 	char count[UNITS_TEXT];
-	bool streams = !timeline->probed && timeline->streams.len > 1;
+	bool streams = !timeline->ordered && timeline->streams.len > 1;
 
 	if (!printer->report->paths.len ||
 	    (!timeline->unknown_waits && !streams && timeline->model->sched))
