@@ -130,6 +130,7 @@ struct thread_wait {
 	bool uninterruptible, stalls; /* stalls: for memory, according to the kernel */
 	__u8 long_ago; /* from LONG_RECENT, at a long wait, down to 0, at each short one */
 	struct polled polled;
+	__s32 syscall; /* set when the wait ends */
 };
 
 /* A thread of the target. */

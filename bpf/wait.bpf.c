@@ -103,6 +103,43 @@ __noinline int polled_read(struct polled *polled)
 	return 0;
 }
 
+/* ---- what epoll_wait() waited for ---- */
+
+/* An uninterruptible wait in epoll_wait() is for a lock. */
+static __always_inline bool is_epoll(const struct thread_wait *wait)
+{
+	return (wait->syscall == NR_EPOLL_WAIT || wait->syscall == NR_EPOLL_PWAIT ||
+		wait->syscall == NR_EPOLL_PWAIT2) &&
+	       !wait->uninterruptible;
+}
+
+/*
+ * Returns the file that has become ready in an epoll, and its descriptor. NULL: none, as after a
+ * timeout, or several: then other threads may have waited with this epoll, each for another one of
+ * them. The list of ready files was empty when the thread began to wait, and what wakes the thread
+ * is put into the list first. Other CPUs may change the list meanwhile, so each entry has to name
+ * the epoll that it belongs to.
+ */
+static __always_inline struct file *epoll_ready(struct file *epoll, __u32 *descriptor)
+{
+	struct eventpoll *of = BPF_CORE_READ(epoll, private_data);
+	struct list_head *head, *first, *second = NULL;
+	struct epitem *item;
+
+	if (!of || !bpf_core_field_exists(of->rdllist) || !bpf_core_type_exists(struct epitem))
+		return NULL;
+	head = (void *)of + bpf_core_field_offset(struct eventpoll, rdllist);
+	first = BPF_CORE_READ(of, rdllist.next);
+	if (first == head || bpf_probe_read_kernel(&second, sizeof(second), first) ||
+	    second != head)
+		return NULL;
+	item = (void *)first - bpf_core_field_offset(struct epitem, rdllink);
+	if (BPF_CORE_READ(item, ep) != of)
+		return NULL;
+	*descriptor = BPF_CORE_READ(item, ffd.fd);
+	return BPF_CORE_READ(item, ffd.file);
+}
+
 /* ---- memory limits of cgroups ---- */
 
 #define MEMORY_LEVELS 8
@@ -340,6 +377,8 @@ __noinline int details_emit(struct thread_wait *wait, __u64 who, __u64 files, __
 		descriptor = wait->polled.descriptors[0];
 	if (polled <= 1)
 		file = file_in(table, descriptor);
+	if (file && is_epoll(wait))
+		file = epoll_ready(file, &descriptor) ?: file;
 	if (file)
 		resent = endpoints_emit(file, who, wait->from_ts, now);
 	for (__u32 i = 0; table && polled > 1 && i < WAFFLE_POLLED_MAX && i < polled; i++)

@@ -46,13 +46,18 @@ struct waffle_frequency {
 #define NR_SELECT 23
 #define NR_PSELECT6 270
 #define NR_PPOLL 271
+#define NR_EPOLL_WAIT 232
+#define NR_EPOLL_PWAIT 281
 #elif defined(__TARGET_ARCH_arm64)
 #define NR_IOCTL 29
 #define NR_PSELECT6 72
 #define NR_PPOLL 73
 #define NR_POLL NR_PPOLL /* the architecture has neither poll() nor select() */
 #define NR_SELECT NR_PSELECT6
+#define NR_EPOLL_PWAIT 22
+#define NR_EPOLL_WAIT NR_EPOLL_PWAIT
 #endif
+#define NR_EPOLL_PWAIT2 441
 
 #define ANON_INODE_FS_MAGIC 0x09041934 /* include/uapi/linux/magic.h */
 #define PF_KTHREAD 0x00200000          /* include/linux/sched.h */
@@ -345,9 +350,11 @@ static __noinline __attribute__((unused)) void wait_emit(struct thread_wait *wai
 	__u64 args[WAFFLE_SYSCALL_ARGS] = {};
 	struct fdtable *files = NULL;
 
-	if (config.wait_sources & WAFFLE_WAIT_FILES &&
-	    (call_is_in(config.descriptor_calls, task_syscall(task, args)) || wait->polled.count))
-		files = files_of(task);
+	if (config.wait_sources & WAFFLE_WAIT_FILES) {
+		wait->syscall = task_syscall(task, args);
+		if (call_is_in(config.descriptor_calls, wait->syscall) || wait->polled.count)
+			files = files_of(task);
+	}
 	details_emit(wait, (__u64)task->tgid << 32 | (__u32)task->pid, (__u64)files, (__u32)args[0],
 		     now);
 }

@@ -267,6 +267,25 @@ struct file {
 	void *private_data;
 };
 
+struct list_head {
+	struct list_head *next;
+};
+
+struct epoll_filefd {
+	struct file *file;
+	int fd;
+};
+
+struct eventpoll {
+	struct list_head rdllist;
+};
+
+struct epitem {
+	struct list_head rdllink;
+	struct epoll_filefd ffd;
+	struct eventpoll *ep;
+};
+
 struct fdtable {
 	unsigned int max_fds;
 	struct file **fd;

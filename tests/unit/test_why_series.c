@@ -820,6 +820,95 @@ static void test_a_wait_for_several_things_is_a_timers_only_if_something_says_so
 	}
 }
 
+/* ---- what became ready in an epoll ---- */
+
+static const char *ready_of(const struct why *why)
+{
+	return strtab_get(why->texts, first_step(why, 0)->object);
+}
+
+/* Thread 11 waits in epoll_wait() until 5 ms; object 1 is ready then. The wake-up has a stack. */
+static void ready_at_5(struct capture *capture, const char *function, uint32_t waker)
+{
+	kernel_stack(capture, 0xffff8000, function);
+	wait_of(capture, 1, 10, 5, NR_EPOLL_WAIT, 4, 0, 0, waker, waker ? 0 : HARD);
+	wait_details(capture, MS + 10, 5 * MS, 11, 1, 0, 0);
+	wake_details(capture, 5 * MS, waker, 11, 1, waker ? 0 : HARD);
+}
+
+/* The thread waited for a CPU after its wake-up, and something else became ready until it ran. */
+static void test_what_became_ready_is_no_cause_if_something_else_woke_the_thread(void **state)
+{
+	static const struct {
+		const char *name, *function;
+		uint32_t waker;
+		const char *ready;
+	} rows[] = {{"socket:[1]", "sock_def_readable", 13, "socket:[1]"},
+		    {"socket:[1]", "hrtimer_wakeup", 0, ""},
+		    {"pipe:[1]", "sock_def_readable", 13, ""},
+		    {"pipe:[1]", "pipe_write", 13, "pipe:[1]"},
+		    {"anon_inode:[timerfd]", "timerfd_tmrproc", 0, "anon_inode:[timerfd]"},
+		    {"anon_inode:[eventpoll]", "hrtimer_wakeup", 0, "anon_inode:[eventpoll]"}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct capture capture;
+		struct why *why;
+
+		begin(&capture);
+		object(&capture, rows[i].name, "");
+		ready_at_5(&capture, rows[i].function, rows[i].waker);
+		why = end(&capture, 5);
+		assert_string_equal(ready_of(why), rows[i].ready);
+		done(&capture, why);
+	}
+}
+
+/* A wake-up that did not end the wait: what was ready then is not what the thread waited for. */
+static void test_what_became_ready_is_that_of_the_last_wait(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	object(&capture, "pipe:[1]", "");
+	object(&capture, "pipe:[2]", "");
+	ready_at_5(&capture, "pipe_write", 12);
+	wait_of(&capture, 5, 10, 9, NR_EPOLL_WAIT, 4, 0, 0, 13, 0);
+	wait_details(&capture, 5 * MS + 10, 9 * MS, 11, 2, 0, 0);
+	wake_details(&capture, 9 * MS, 13, 11, 1, 0);
+	why = end(&capture, 9);
+	check_part(why, 0, "pipe", 8 * MS - 20, 13, "likely", "pipe:[2]");
+	assert_string_equal(ready_of(why), "pipe:[2]");
+	done(&capture, why);
+}
+
+/* A packet arrives while a thread that is not the peer sends something else. */
+static void test_the_waker_is_likely_if_the_ready_socket_has_another_peer(void **state)
+{
+	(void)state;
+	for (int other = 0; other < 2; other++) {
+		struct store_object far = {.pid = other ? 20 : 10,
+					   .name = "socket:[2]",
+					   .detail = "tcp 127.0.0.1:80 <-> 127.0.0.1:5000"};
+		struct error err = ERROR_INIT;
+		struct capture capture;
+		struct why *why;
+
+		begin(&capture);
+		rest(&capture);
+		named(&capture, 20, 20, "peer");
+		object(&capture, "socket:[1]", "tcp 127.0.0.1:5000 <-> 127.0.0.1:80");
+		capture_must(store_writer_add_object(capture.writer, &far, &err), err);
+		ready_at_5(&capture, "sock_def_readable", 13);
+		why = end(&capture, 5);
+		check_part(why, 0, "socket", 4 * MS - 10, 13, other ? "likely" : "certain",
+			   "socket:[1] (tcp 127.0.0.1:5000 <-> 127.0.0.1:80)");
+		done(&capture, why);
+	}
+}
+
 /* Without the stack, an interrupt in a system call on a socket looks like the doing of that call.
  */
 static void test_who_ends_a_wait_for_several_things_is_likely_without_its_stack(void **state)
@@ -1063,6 +1152,10 @@ int main(void)
 		cmocka_unit_test(test_a_sleep_that_a_freezer_ends_is_likely_stopped),
 		cmocka_unit_test(
 			test_a_wait_for_several_things_is_a_timers_only_if_something_says_so),
+		cmocka_unit_test(
+			test_what_became_ready_is_no_cause_if_something_else_woke_the_thread),
+		cmocka_unit_test(test_what_became_ready_is_that_of_the_last_wait),
+		cmocka_unit_test(test_the_waker_is_likely_if_the_ready_socket_has_another_peer),
 		cmocka_unit_test(
 			test_who_ends_a_wait_for_several_things_is_likely_without_its_stack),
 		cmocka_unit_test(test_who_signals_is_certain_if_any_signal_ends_the_call),

@@ -86,6 +86,8 @@ def check_first(row, logged, instance, tolerance):
         assert culprit["span"] == row.span
     if row.object == "cgroup":
         assert "cgroup" in culprit["object"]
+    elif row.object == "ready":  # and nothing else that its epoll watches
+        assert culprit["object"] == logged["object"]
     elif row.object and logged["object"]:
         assert logged["object"] in (culprit["object"] or "")
     if row.says:

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * polled WAY SEED: the victim waits in poll(2) for a name server that does not answer (WAY dns), or
- * in select(2) for the one of two pipes that another process writes to (WAY select).
+ * in select(2) or epoll_wait(2) for the one of two pipes that another process writes to (WAY select
+ * or epoll).
  */
 #include "zoo.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/select.h>
 #include <sys/socket.h>
 
 #define ROUNDS 6
 
-static int request[2], answer[2], silent[2];
+static int request[2], answer[2], silent[2], epoll;
 static char name[64];
 
 /* Makes the calls of a resolver: sends a query, and waits for an answer, which does not come. */
@@ -72,25 +74,45 @@ static void writer(void)
 	}
 }
 
-static void victim_selects(void)
+static void epoll_make(void)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+
+	epoll = epoll_create1(0);
+	zoo_need(!epoll_ctl(epoll, EPOLL_CTL_ADD, silent[0], &event) &&
+			 !epoll_ctl(epoll, EPOLL_CTL_ADD, answer[0], &event),
+		 "epoll");
+}
+
+static void wait_for_answer(void)
+{
+	int high = answer[0] > silent[0] ? answer[0] : silent[0];
+	struct epoll_event event;
+	fd_set set;
+
+	if (epoll) {
+		zoo_need(epoll_wait(epoll, &event, 1, -1) == 1, "epoll_wait");
+		return;
+	}
+	FD_ZERO(&set);
+	FD_SET(answer[0], &set);
+	FD_SET(silent[0], &set);
+	zoo_need(select(high + 1, &set, NULL, NULL, NULL) == 1, "select");
+}
+
+static void victim_polls(void)
 {
 	struct zoo_time t;
 	char byte;
 
 	close(request[0]);
 	for (int i = 0; i < ROUNDS; i++) {
-		int high = answer[0] > silent[0] ? answer[0] : silent[0];
-		fd_set set;
-
 		byte = (char)i;
-		FD_ZERO(&set);
-		FD_SET(answer[0], &set);
-		FD_SET(silent[0], &set);
 		zoo_time_begin(&t);
 		{
 			SPAN("victim", KV_I64("i", i));
 			zoo_need(write(request[1], &byte, 1) == 1, "write");
-			zoo_need(select(high + 1, &set, NULL, NULL, NULL) == 1, "select");
+			wait_for_answer();
 			zoo_need(read(answer[0], &byte, 1) == 1, "read");
 		}
 		zoo_time_end(&t);
@@ -105,13 +127,15 @@ int main(int argc, char **argv)
 
 	zoo_begin(argc, argv);
 	zoo_need(!pipe(request) && !pipe(answer) && !pipe(silent), "pipe");
+	if (argc > 2 && !strcmp(argv[1], "epoll"))
+		epoll_make();
 	if (!dns)
 		zoo_fork("writer", writer);
 	zoo_go();
 	if (dns) {
 		ZOO_RUN({"victim", victim_asks}, {"innocent", zoo_innocent});
 	} else {
-		ZOO_RUN({"victim", victim_selects}, {"innocent", zoo_innocent});
+		ZOO_RUN({"victim", victim_polls}, {"innocent", zoo_innocent});
 		close(request[1]);
 		wait(NULL);
 	}

@@ -369,8 +369,8 @@ SCENARIOS = (
         victim=Seen("R", runnable=0.6),
         check="throttled",
     ),
-    # poll() and select() name what they wait for, not only that they do. Certain, unless others run before the victim
-    # could look.
+    # poll() and select() name what they wait for, not only that they do, and epoll_wait() what became
+    # ready. Certain, unless others run before the victim could look.
     Scenario(
         "polled_dns",
         "polled.c",
@@ -381,6 +381,17 @@ SCENARIOS = (
         share=0.9,
         grade="likely",
         victim=Seen("S", ("poll",)),
+    ),
+    Scenario(
+        "polled_epoll",
+        "polled.c",
+        ("epoll",),
+        cause="pipe",
+        culprit="writer",
+        object="ready",
+        share=0.8,
+        grade="likely",
+        victim=Seen("S", ("epoll_wait",)),
     ),
     Scenario(
         "polled_select",

@@ -28,6 +28,7 @@ OBJECTS = {
     "lock": r"0x[0-9a-f]+",
     "variable": r"\w+",
     "pipe": r"pipe:\[\d+\]",
+    "ready": r"pipe:\[\d+\]",
     "socket": r"127\.0\.0\.1:\d+",
     "timerfd": r"anon_inode:\[timerfd\]",
     "cgroup": r"/sys/fs/cgroup/.*",

@@ -345,6 +345,23 @@ static struct why_verdict by_call(struct why_walk *walk, struct why_blocked *blo
 	return why_blocked_follow(walk, blocked, thread, WHY_GRADE_LIKELY);
 }
 
+static struct why_step *push(struct why_walk *walk, const struct why_blocked *blocked)
+{
+	struct why_step *step = why_walk_push(walk, blocked->thread, WAFFLE_THREAD_BLOCKED,
+					      blocked->from, blocked->to);
+
+	step->syscall = blocked->interval->syscall;
+	step->args = blocked->interval->args;
+	step->task_state = blocked->interval->task_state;
+	step->object = blocked->object;
+	step->meaning = blocked->stack.text;
+	step->dev = device_of(&blocked->facts);
+	step->in_ts = why_switched_in(walk, blocked->thread, blocked->index);
+	if (blocked->wait)
+		step->wait = (uint32_t)(blocked->wait - walk->model->waits.data);
+	return step;
+}
+
 struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_stretch *stretch)
 {
 	const struct why_link *link = stretch->link;
@@ -375,16 +392,7 @@ struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_s
 	/* While the thread is stopped, it does not wait for the object of its system call. */
 	if (blocked.kind != WAIT_STOPPED && blocked.stack.meaning.rule != MEANING_STOPPED)
 		blocked.object = object_of(walk, &blocked);
-	step = why_walk_push(walk, thread, WAFFLE_THREAD_BLOCKED, blocked.from, blocked.to);
-	step->syscall = blocked.interval->syscall;
-	step->args = blocked.interval->args;
-	step->task_state = blocked.interval->task_state;
-	step->object = blocked.object;
-	step->meaning = blocked.stack.text;
-	step->dev = device_of(&blocked.facts);
-	step->in_ts = why_switched_in(walk, thread, blocked.index);
-	if (blocked.wait)
-		step->wait = (uint32_t)(blocked.wait - walk->model->waits.data);
+	step = push(walk, &blocked);
 	blocked.end_ts = blocked.interval->to_ts;
 	blocked.waiting = (struct why_waiting){
 		.kind = blocked.kind,
@@ -397,8 +405,11 @@ struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_s
 	};
 	blocked.waiting.idle = is_idle_loop(walk, &blocked);
 	of_call = stretch->await.sync != MODEL_NONE && is_of_call(&blocked);
-	if (!of_call && blocked.stack.meaning.rule != MEANING_STOPPED)
+	if (!of_call && blocked.stack.meaning.rule != MEANING_STOPPED) {
 		find_end(walk, &blocked, step);
+		if (why_blocked_find_ready(walk, &blocked, step->series_last))
+			step->object = blocked.object = object_of(walk, &blocked);
+	}
 	step->by = blocked.waker.thread;
 	step->interrupt = blocked.waker.interrupt;
 	if (of_call)

@@ -195,6 +195,15 @@ static bool may_be_other_peer(struct why_walk *walk, const struct why_blocked *b
 	return threads[peer].pid != threads[blocked->waker.thread].pid;
 }
 
+/* Whether it waited for several things, of which a socket is known to have ended the wait. */
+static bool is_for_socket(const struct why_blocked *blocked)
+{
+	const struct store_object *object = blocked->facts.object;
+
+	return blocked->kind == WAIT_POLL && blocked->waker.hints & WHY_HINT_SOCKET && object &&
+	       !strncmp(object->name, "socket:", strlen("socket:"));
+}
+
 /* Whether a recorded signal ended a call that any signal ends. Which signals the other calls wait
  * for is in the memory of the program, and no record has that. */
 static bool is_any_signal(const struct why_walk *walk, const struct why_blocked *blocked)
@@ -209,7 +218,7 @@ enum why_grade why_blocked_grade_of_waker(struct why_walk *walk, const struct wh
 {
 	if (wait_is_guess(&blocked->facts, blocked->kind) || blocked->waker.inferred)
 		return WHY_GRADE_LIKELY;
-	if (blocked->kind == WAIT_SOCKET)
+	if (blocked->kind == WAIT_SOCKET || is_for_socket(blocked))
 		return may_be_other_peer(walk, blocked) ? WHY_GRADE_LIKELY : WHY_GRADE_CERTAIN;
 	/* Timers and devices end such waits as well. Without a stack, a wake-up by an interrupt in
 	 * a system call on a socket looks as if the interrupted thread did it. */

@@ -16,6 +16,7 @@
 #include "render/place.h"
 #include "render/text/frame.h"
 #include "store/record.h"
+#include "target/process/descriptors.h"
 #include "util/hash.h"
 #include "util/memory.h"
 #include "util/syscall_names.h"
@@ -67,6 +68,13 @@ static void put_python_line(const struct why_printer *printer, const struct stac
 	fprintf(printer->out, ":%u)", frame->line);
 }
 
+/* Whether the object is what has become ready in an epoll, not the epoll itself. */
+static bool is_ready(const char *syscall, const char *object)
+{
+	return syscall && !strncmp(syscall, "epoll_", strlen("epoll_")) &&
+	       !descriptor_is_epoll(object);
+}
+
 static void put_place(const struct why_printer *printer, const struct why_step *step)
 {
 	const char *object = strtab_get(printer->why->texts, step->object);
@@ -81,7 +89,7 @@ static void put_place(const struct why_printer *printer, const struct why_step *
 	else if (!name && step->syscall >= 0)
 		fprintf(printer->out, " in system call %d", step->syscall);
 	if (*object) {
-		fputs(" on ", printer->out);
+		fputs(is_ready(name, object) ? ", ready: " : " on ", printer->out);
 		why_put(printer, object);
 	}
 	if (step->wait >= printer->model->waits.len)

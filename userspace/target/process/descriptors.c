@@ -276,6 +276,11 @@ int descriptor_find(struct descriptor *found, pid_t pid, int fd, const struct fi
 	return result;
 }
 
+bool descriptor_is_epoll(const char *name)
+{
+	return !strncmp(name, DESCRIPTOR_EPOLL, strlen(DESCRIPTOR_EPOLL));
+}
+
 /* Format, see proc_pid_fdinfo(5): one line "tfd:        5 events:       19 data: …" per file. */
 void epoll_watched(char *text, size_t size, pid_t pid, int fd)
 {

@@ -29,10 +29,13 @@ struct descriptor {
 };
 
 #define DESCRIPTOR_FIFO "fifo"
+#define DESCRIPTOR_EPOLL "anon_inode:[eventpoll]"
 #define DESCRIPTOR_BETWEEN " <-> " /* both ends of a socket */
 #define DESCRIPTOR_AFTER ","       /* the remote end, if more follows */
 /* How the name of a list begins of which only the first descriptors are known. */
 #define DESCRIPTOR_MANY "many descriptors: "
+
+bool descriptor_is_epoll(const char *name);
 
 /* Converts a device number of stat() to the encoding of struct file_key. */
 uint32_t dev_of_kernel(dev_t dev);
