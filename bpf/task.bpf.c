@@ -48,6 +48,42 @@ __noinline int stack_hash(struct stack_scratch *scratch, __u32 count)
 	return 0;
 }
 
+/* `room`: bytes of addresses, a constant. */
+static __always_inline __u32 trace_write(const struct stack_scratch *scratch, __u32 room,
+					 __u32 count, __u32 tgid, __u64 now)
+{
+	__u32 cpu = bpf_get_smp_processor_id(), size = count * sizeof(__u64), number;
+	struct waffle_rec_trace *rec =
+		record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec) + room);
+
+	if (!rec)
+		return 0;
+	/* Never 0 or WAFFLE_STACK_BY_FRAMES. */
+	number = __sync_fetch_and_add(&stack_numbers, 1) % (WAFFLE_STACK_BY_FRAMES - 1) + 1;
+	record_begin(&rec->rec, WAFFLE_REC_TRACE, bpf_get_current_task_btf()->pid, cpu);
+	rec->rec.ts = now - TRACE_AHEAD_NS;
+	rec->number = number;
+	rec->tgid = tgid;
+	rec->reserved = 0;
+	barrier_var(size); /* checked next to its use, for the verifier of 6.1 */
+	if (size > room || bpf_probe_read_kernel(rec + 1, size, scratch->addresses))
+		size = 0;
+	rec->frame_bytes = size;
+	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
+	return number;
+}
+
+__noinline int trace_emit(struct stack_scratch *scratch, __u32 count, __u32 tgid, __u64 now)
+{
+	if (!scratch)
+		return 0;
+	if (count <= 16)
+		return trace_write(scratch, 16 * sizeof(__u64), count, tgid, now);
+	if (count <= 32)
+		return trace_write(scratch, 32 * sizeof(__u64), count, tgid, now);
+	return trace_write(scratch, WAFFLE_STACK_DEPTH * sizeof(__u64), count, tgid, now);
+}
+
 /* Records the pending faults of a thread that exits. Later ones are not recorded. */
 static __always_inline void faults_flush(struct task_struct *task)
 {

@@ -147,26 +147,44 @@ static __always_inline struct file *epoll_ready(struct file *epoll, __u32 *descr
 #define MEMORY_NEAR 16
 #define MEMORY_PAGES_MAX (1ull << 50) /* there is no limit */
 
-/* The lower limit of a cgroup in pages; 0: it uses less. */
-static __always_inline __u64 memory_limit(struct page_counter *counter, __u64 *used, __u32 *flags)
-{
-	__u64 max = BPF_CORE_READ(counter, max), high = BPF_CORE_READ(counter, high);
+/* A cgroup and its limit. */
+struct memory_level {
+	__u64 counter; /* the address of its struct page_counter; 0: the search is over */
+	__u64 used;    /* in pages */
+	__u64 limit;   /* the lower one of its limits in pages; 0: it uses less */
+	__u64 flags;
+};
 
-	*used = BPF_CORE_READ(counter, usage.counter);
-	*flags = high < max ? WAFFLE_MEMORY_HIGH : 0;
+/* Goes on to the parent if the cgroup uses less than its limit. Global, so that the verifier checks
+ * it once, not for each level. */
+__noinline int memory_level_next(struct memory_level *level)
+{
+	struct page_counter *counter;
+	__u64 max, high;
+
+	if (!level)
+		return 0;
+	counter = (struct page_counter *)level->counter;
+	max = BPF_CORE_READ(counter, max);
+	high = BPF_CORE_READ(counter, high);
+	level->used = BPF_CORE_READ(counter, usage.counter);
+	level->flags = high < max ? WAFFLE_MEMORY_HIGH : 0;
 	if (high < max)
 		max = high;
-	return max < MEMORY_PAGES_MAX && *used + *used / MEMORY_NEAR >= max ? max : 0;
+	if (max && max < MEMORY_PAGES_MAX && level->used + level->used / MEMORY_NEAR >= max)
+		level->limit = max;
+	else
+		level->counter = (__u64)BPF_CORE_READ(counter, parent);
+	return 0;
 }
 
 __noinline int memory_emit(__u64 cgroups, __u32 tid, __u64 now, __u32 flags)
 {
-	__u32 cpu = bpf_get_smp_processor_id(), high = 0;
 	struct cgroup_subsys_state **states, *state = NULL;
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct memory_level level = {};
 	struct waffle_rec_memory *rec;
-	struct page_counter *counter;
 	struct mem_cgroup *group;
-	__u64 limit = 0, used = 0;
 
 	if (!bpf_core_enum_value_exists(enum cgroup_subsys_id, memory_cgrp_id))
 		return 0;
@@ -175,27 +193,45 @@ __noinline int memory_emit(__u64 cgroups, __u32 tid, __u64 now, __u32 flags)
 			      states + bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id));
 	if (!state)
 		return 0;
-	group = (struct mem_cgroup *)state; /* its first member */
-	counter = &group->memory;
-	for (int level = 0; level < MEMORY_LEVELS && counter && !limit; level++) {
-		limit = memory_limit(counter, &used, &high);
-		group = (void *)counter - bpf_core_field_offset(struct mem_cgroup, memory);
-		counter = BPF_CORE_READ(counter, parent);
-	}
-	if (!limit)
+	/* Its first member. */
+	level.counter = (__u64)state + bpf_core_field_offset(struct mem_cgroup, memory);
+	for (int i = 0; i < MEMORY_LEVELS && level.counter && !level.limit; i++)
+		memory_level_next(&level);
+	if (!level.limit)
 		return 0;
 	rec = record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec));
 	if (!rec)
 		return 0;
 	record_begin(&rec->rec, WAFFLE_REC_MEMORY, tid, cpu);
 	rec->rec.ts = now;
+	group = (void *)level.counter - bpf_core_field_offset(struct mem_cgroup, memory);
 	rec->cgroup = BPF_CORE_READ(group, css.cgroup, kn, id);
-	rec->limit_bytes = limit * config.page_bytes;
-	rec->used_bytes = used * config.page_bytes;
+	rec->limit_bytes = level.limit * config.page_bytes;
+	rec->used_bytes = level.used * config.page_bytes;
 	rec->user_bytes = 0;
 	rec->user_pid = 0;
 	__builtin_memset(rec->user_comm, 0, sizeof(rec->user_comm));
-	rec->flags = flags | high;
+	rec->flags = flags | level.flags;
+	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+/* ---- quotas of cgroups ---- */
+
+__noinline int quota_emit(__u64 group, __u32 tid, __u64 ns, __u64 now)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct task_group *throttled = (struct task_group *)group;
+	struct waffle_rec_quota *rec = record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec));
+
+	if (!rec)
+		return 0;
+	record_begin(&rec->rec, WAFFLE_REC_QUOTA, tid, cpu);
+	rec->rec.ts = now;
+	rec->throttled_ns = ns;
+	rec->cgroup = BPF_CORE_READ(throttled, css.cgroup, kn, id);
+	rec->quota_ns = BPF_CORE_READ(throttled, cfs_bandwidth.quota);
+	rec->period_ns = BPF_CORE_READ(throttled, cfs_bandwidth.period);
 	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
 	return 0;
 }
@@ -298,9 +334,10 @@ static __always_inline __u16 resent_since(__u64 ino, __u64 since)
 
 /* Records the addresses of a socket of IPv4 or IPv6, if it is one, and if they are new. `who`: tgid
  * and tid of the thread that waited. Returns what the socket has sent again after `since`, as
- * waffle_rec_endpoints.resent has it. */
-static __noinline __u32 endpoints_emit(struct file *file, __u64 who, __u64 since, __u64 now)
+ * waffle_rec_endpoints.resent has it. Global, so that the verifier checks it once. */
+__noinline int endpoints_emit(__u64 address, __u64 who, __u64 since, __u64 now)
 {
+	struct file *file = (struct file *)address;
 	struct waffle_rec_endpoints read = {}, *rec;
 	__u32 cpu = bpf_get_smp_processor_id();
 	__u64 hash = 0, *known;
@@ -380,9 +417,10 @@ __noinline int details_emit(struct thread_wait *wait, __u64 who, __u64 files, __
 	if (file && is_epoll(wait))
 		file = epoll_ready(file, &descriptor) ?: file;
 	if (file)
-		resent = endpoints_emit(file, who, wait->from_ts, now);
+		resent = endpoints_emit((__u64)file, who, wait->from_ts, now);
 	for (__u32 i = 0; table && polled > 1 && i < WAFFLE_POLLED_MAX && i < polled; i++)
-		endpoints_emit(file_in(table, wait->polled.descriptors[i]), who, now, now);
+		endpoints_emit((__u64)file_in(table, wait->polled.descriptors[i]), who, now,
+			       now);
 	rec = record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec));
 	if (!rec)
 		return 0;

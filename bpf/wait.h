@@ -109,29 +109,9 @@ int stack_hash(struct stack_scratch *scratch, __u32 count);
 /* A record may refer to a stack that another CPU records a little later. */
 #define TRACE_AHEAD_NS 1000000
 
-static __always_inline __u32 trace_emit(const struct stack_scratch *scratch, __u32 room,
-					const struct stack_key *key, __u64 now)
-{
-	__u32 cpu = bpf_get_smp_processor_id(), size = key->count * sizeof(__u64), number;
-	struct waffle_rec_trace *rec =
-		record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec) + room);
-
-	if (!rec)
-		return 0;
-	/* Never 0 or WAFFLE_STACK_BY_FRAMES. */
-	number = __sync_fetch_and_add(&stack_numbers, 1) % (WAFFLE_STACK_BY_FRAMES - 1) + 1;
-	record_begin(&rec->rec, WAFFLE_REC_TRACE, bpf_get_current_task_btf()->pid, cpu);
-	rec->rec.ts = now - TRACE_AHEAD_NS;
-	rec->number = number;
-	rec->tgid = key->tgid;
-	rec->reserved = 0;
-	barrier_var(size); /* checked next to its use, for the verifier of 6.1 */
-	if (size > room || bpf_probe_read_kernel(rec + 1, size, scratch->addresses))
-		size = 0;
-	rec->frame_bytes = size;
-	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
-	return number;
-}
+/* Records a stack of `tgid` (0: the kernel's) and returns its number; 0: the record was dropped.
+ * Global, so that the verifier checks it once. */
+int trace_emit(struct stack_scratch *scratch, __u32 count, __u32 tgid, __u64 now);
 
 /* Returns the number of the current stack. 0: there is none, or its record was dropped. */
 static __noinline __attribute__((unused)) __u32 stack_number(void *ctx, __u64 flags, __u64 now,
@@ -155,12 +135,7 @@ static __noinline __attribute__((unused)) __u32 stack_number(void *ctx, __u64 fl
 	known = bpf_map_lookup_elem(&stacks, &key);
 	if (known)
 		return *known;
-	if (key.count <= 16)
-		number = trace_emit(scratch, 16 * sizeof(__u64), &key, now);
-	else if (key.count <= 32)
-		number = trace_emit(scratch, 32 * sizeof(__u64), &key, now);
-	else
-		number = trace_emit(scratch, WAFFLE_STACK_DEPTH * sizeof(__u64), &key, now);
+	number = trace_emit(scratch, key.count, key.tgid, now);
 	if (number) /* otherwise the next wait with this stack records it */
 		bpf_map_update_elem(&stacks, &key, &number, BPF_ANY);
 	return number;
@@ -359,23 +334,9 @@ static __noinline __attribute__((unused)) void wait_emit(struct thread_wait *wai
 		     now);
 }
 
-static __noinline __attribute__((unused)) void quota_emit(struct task_struct *task, __u64 ns,
-							  __u64 now)
-{
-	__u32 cpu = bpf_get_smp_processor_id();
-	struct task_group *group = task->sched_task_group;
-	struct waffle_rec_quota *rec = record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec));
-
-	if (!rec)
-		return;
-	record_begin(&rec->rec, WAFFLE_REC_QUOTA, task->pid, cpu);
-	rec->rec.ts = now;
-	rec->throttled_ns = ns;
-	rec->cgroup = BPF_CORE_READ(group, css.cgroup, kn, id);
-	rec->quota_ns = BPF_CORE_READ(group, cfs_bandwidth.quota);
-	rec->period_ns = BPF_CORE_READ(group, cfs_bandwidth.period);
-	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
-}
+/* A wait of thread `tid` ends, for `ns` of which its cgroups were throttled. `group`: the address of
+ * its struct task_group. Global, so that the verifier checks it once. */
+int quota_emit(__u64 group, __u32 tid, __u64 ns, __u64 now);
 
 /* A wait of thread `tid` ends. Records the memory limit that its cgroup has reached, if any.
  * `cgroups`: the address of its struct css_set. Global, so that the verifier checks it once. */
@@ -474,7 +435,8 @@ static __always_inline void wait_end(struct thread_wait *wait, struct task_struc
 		return;
 	throttled = throttled_ns(task) - wait->throttled_ns;
 	if (throttled)
-		quota_emit(task, throttled < runnable ? throttled : runnable, now);
+		quota_emit((__u64)BPF_CORE_READ(task, sched_task_group), task->pid,
+			   throttled < runnable ? throttled : runnable, now);
 }
 
 /* The current thread wakes one that has waited for at least wait_min_ns. */

@@ -18,59 +18,106 @@ static uint64_t id_of(struct id_array array, uint32_t element)
 	return id;
 }
 
-static size_t index_home(const struct id_index *index, uint64_t id)
+/* Slots that an id is looked up in, one after the other. A block of ids whose line is taken goes to
+ * another line, by a step of its own, rather than behind all ids of the line. */
+struct probe {
+	size_t block, step, offset, count;
+	uint8_t tag;
+};
+
+static struct probe probe_begin(const struct id_index *index, uint64_t id)
 {
 	/* Multiplication spreads bits upwards, and the shifts bring them down again. */
 	uint64_t block = hash_number(id / NEIGHBOURS ^ index->seed);
 
 	block = (block ^ block >> 32) * (index->seed | 1);
-	return ((size_t)(block >> 32 ^ block >> 20) * NEIGHBOURS + id % NEIGHBOURS) &
-	       (index->cap - 1);
+	return (struct probe){.block = (size_t)(block >> 32 ^ block >> 20),
+			      .step = (size_t)(block >> 24) | 1, /* odd: it leads to all blocks */
+			      .offset = id % NEIGHBOURS,
+			      .tag = (uint8_t)(block >> 56) | 0x80};
 }
 
-/* The slot of an id, or the free one where it belongs. */
-static uint32_t *index_slot(const struct id_index *index, struct id_array array, uint64_t id)
+static size_t probe_slot(const struct id_index *index, const struct probe *probe)
 {
-	size_t at = index_home(index, id);
+	size_t blocks = index->cap / NEIGHBOURS;
 
-	while (index->slots[at] != ID_INDEX_NONE && id_of(array, index->slots[at]) != id)
-		at = (at + 1) & (index->cap - 1);
-	return &index->slots[at];
+	return (probe->block & (blocks - 1)) * NEIGHBOURS + probe->offset % NEIGHBOURS;
+}
+
+/* The offset changes as well, since all ids may be multiples of a number, and once more after all
+ * blocks, so that each slot comes in the end. */
+static void probe_next(const struct id_index *index, struct probe *probe)
+{
+	probe->block += probe->step;
+	probe->count++;
+	probe->offset += probe->count % (index->cap / NEIGHBOURS) ? 1 : 2;
+}
+
+/* Finds the slot of an id, or the free one where it belongs. */
+static size_t slot_find(const struct id_index *index, struct id_array array, uint64_t id,
+			struct probe *probe)
+{
+	size_t at;
+
+	*probe = probe_begin(index, id);
+	for (;; probe_next(index, probe)) {
+		at = probe_slot(index, probe);
+		if (!index->tags[at] ||
+		    (index->tags[at] == probe->tag && id_of(array, index->slots[at]) == id))
+			return at;
+	}
 }
 
 uint32_t id_index_get(const struct id_index *index, struct id_array array, uint64_t id)
 {
-	return index->cap ? *index_slot(index, array, id) : ID_INDEX_NONE;
+	struct probe probe;
+	size_t at;
+
+	if (!index->cap)
+		return ID_INDEX_NONE;
+	at = slot_find(index, array, id, &probe);
+	return index->tags[at] ? index->slots[at] : ID_INDEX_NONE;
 }
+
+/* Puts an element where there is room. */
+static void element_put(struct id_index *index, struct id_array array, uint32_t element)
+{
+	struct probe probe;
+	size_t at = slot_find(index, array, id_of(array, element), &probe);
+
+	index->len += !index->tags[at];
+	index->tags[at] = probe.tag;
+	index->slots[at] = element;
+}
+
+/* Slots between the element that is read and the one that is fetched meanwhile. */
+#define AHEAD 16
 
 static void index_grow(struct id_index *index, struct id_array array)
 {
 	struct id_index bigger = {
 		.cap = index->cap ? index->cap * 2 : 64,
-		.len = index->len,
 		.seed = index->cap ? index->seed : hash_secret().factor,
 	};
 
 	bigger.slots = memory_get(bigger.cap * sizeof(*bigger.slots));
-	for (size_t i = 0; i < bigger.cap; i++)
-		bigger.slots[i] = ID_INDEX_NONE;
-	for (size_t i = 0; i < index->cap; i++)
-		if (index->slots[i] != ID_INDEX_NONE)
-			*index_slot(&bigger, array, id_of(array, index->slots[i])) =
-				index->slots[i];
-	free(index->slots);
+	bigger.tags = memory_zeroed(bigger.cap, sizeof(*bigger.tags));
+	for (size_t i = 0; i < index->cap; i++) {
+		if (i + AHEAD < index->cap && index->tags[i + AHEAD])
+			__builtin_prefetch((const char *)array.data +
+					   index->slots[i + AHEAD] * array.size);
+		if (index->tags[i])
+			element_put(&bigger, array, index->slots[i]);
+	}
+	id_index_free(index);
 	*index = bigger;
 }
 
 void id_index_put(struct id_index *index, struct id_array array, uint32_t element)
 {
-	uint32_t *slot;
-
 	if (index->len * 4 >= index->cap * 3)
 		index_grow(index, array);
-	slot = index_slot(index, array, id_of(array, element));
-	index->len += *slot == ID_INDEX_NONE;
-	*slot = element;
+	element_put(index, array, element);
 }
 
 void id_index_renumber(struct id_index *index, struct id_array array, const uint32_t *rank)
@@ -79,13 +126,14 @@ void id_index_renumber(struct id_index *index, struct id_array array, const uint
 
 	*index = (struct id_index){0};
 	for (size_t i = 0; i < old.cap; i++)
-		if (old.slots[i] != ID_INDEX_NONE && rank[old.slots[i]] != ID_INDEX_NONE)
+		if (old.tags[i] && rank[old.slots[i]] != ID_INDEX_NONE)
 			id_index_put(index, array, rank[old.slots[i]]);
-	free(old.slots);
+	id_index_free(&old);
 }
 
 void id_index_free(struct id_index *index)
 {
 	free(index->slots);
+	free(index->tags);
 	*index = (struct id_index){0};
 }
