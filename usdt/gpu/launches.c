@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "usdt/gpu/operations.h"
 #include "util/clock.h"
 
 #define CALLS_MAX 2048u /* cuda.h has 800 functions */
@@ -204,6 +205,18 @@ static uint64_t handle_at(const void *params, uint8_t at)
 	return handle;
 }
 
+static bool has_stream(uint32_t cbid, const struct cupti_call *call)
+{
+	uint8_t at = calls[cbid].stream;
+
+	return at == DEFAULT || (at != NONE && call->params);
+}
+
+static bool has_event(uint32_t cbid, const struct cupti_call *call)
+{
+	return calls[cbid].event != NONE && call->params;
+}
+
 /* The stream's handle as the program has it, for calls that have one. */
 static waffle_value_t stream_of(uint32_t cbid, const void *params)
 {
@@ -241,7 +254,7 @@ static void launch_call(waffle_name_t *const *names, uint32_t cbid, const struct
 	waffle_value_t function = waffle_str(calls[cbid].name);
 	uint32_t at = call->correlation % TIMES;
 
-	if (calls[cbid].stream != NONE)
+	if (has_stream(cbid, call))
 		waffle_event_named(names[GPU_NAME_LAUNCH],
 				   WAFFLE_VALUES(number, function, stream_of(cbid, call->params)));
 	else
@@ -259,10 +272,10 @@ static void wait_call(waffle_name_t *const *names, uint32_t cbid, const struct c
 	waffle_value_t number = waffle_u64(call->correlation);
 	waffle_value_t function = waffle_str(calls[cbid].name);
 
-	if (calls[cbid].stream != NONE)
+	if (has_stream(cbid, call))
 		waffle_event_named(names[GPU_NAME_WAIT_FOR_STREAM],
 				   WAFFLE_VALUES(number, function, stream_of(cbid, call->params)));
-	else if (calls[cbid].event != NONE)
+	else if (has_event(cbid, call))
 		waffle_event_named(names[GPU_NAME_WAIT_FOR_EVENT],
 				   WAFFLE_VALUES(number, function, event_of(cbid, call->params)));
 	else
@@ -275,7 +288,9 @@ static void event_call(waffle_name_t *const *names, uint32_t cbid, const struct 
 	bool records = calls[cbid].kind == RECORD;
 	waffle_value_t event = event_of(cbid, call->params);
 
-	if (calls[cbid].stream != NONE)
+	if (!has_event(cbid, call))
+		return;
+	if (has_stream(cbid, call))
 		waffle_event_named(names[records ? GPU_NAME_EVENT_RECORD : GPU_NAME_STREAM_WAIT],
 				   WAFFLE_VALUES(event, stream_of(cbid, call->params)));
 	else
@@ -283,8 +298,9 @@ static void event_call(waffle_name_t *const *names, uint32_t cbid, const struct 
 				   WAFFLE_VALUES(event));
 }
 
-void launches_call(waffle_name_t *const *names, uint32_t cbid, const struct cupti_call *call)
+void launches_call(uint32_t cbid, const struct cupti_call *call)
 {
+	waffle_name_t *const *names = operations_names();
 	int code = errno;
 
 	if (cbid >= CALLS_MAX)
@@ -322,12 +338,10 @@ static void stream_made(waffle_name_t *name, uint32_t cbid, const struct cupti_c
 					 waffle_u64(flags)));
 }
 
-void launches_return(waffle_name_t *const *names, uint32_t cbid, const struct cupti_call *call)
+static void call_returned(waffle_name_t *const *names, uint32_t cbid, const struct cupti_call *call)
 {
-	int code = errno, result = 0;
+	int result = 0;
 
-	if (cbid >= CALLS_MAX || calls[cbid].kind < STREAM_CREATE)
-		return;
 	if (call->result)
 		memcpy(&result, call->result, sizeof(result));
 	if (calls[cbid].kind == CAPTURE_END)
@@ -339,6 +353,18 @@ void launches_return(waffle_name_t *const *names, uint32_t cbid, const struct cu
 				   WAFFLE_VALUES(stream_of(cbid, call->params)));
 	else if (!result)
 		stream_made(names[GPU_NAME_STREAM_CREATE], cbid, call);
+}
+
+void launches_return(uint32_t cbid, const struct cupti_call *call)
+{
+	int code;
+
+	/* All launches come here. */
+	if (cbid >= CALLS_MAX || calls[cbid].kind < STREAM_CREATE)
+		return;
+	code = errno;
+	if (call->params)
+		call_returned(operations_names(), cbid, call);
 	errno = code;
 }
 

@@ -13,7 +13,6 @@
 #include <stdint.h>
 
 #include "usdt/gpu/cupti.h"
-#include "usdt/gpu/operations.h"
 
 /* Finds the calls to watch in this version of CUPTI. Returns how many there are. */
 unsigned launches_find(const struct cupti *cupti);
@@ -22,9 +21,9 @@ int launches_watch(const struct cupti *cupti, void *subscriber, bool on);
 /* The number of cuDriverGetVersion among the driver's calls; 0: CUPTI has no such call. */
 uint32_t launches_trigger(void);
 
-/* A call of the driver begins, or returns. `names` are those of operations_names(). */
-void launches_call(waffle_name_t *const *names, uint32_t cbid, const struct cupti_call *call);
-void launches_return(waffle_name_t *const *names, uint32_t cbid, const struct cupti_call *call);
+/* A call of the driver begins, or returns. */
+void launches_call(uint32_t cbid, const struct cupti_call *call);
+void launches_return(uint32_t cbid, const struct cupti_call *call);
 
 /* When the call with this number began (CLOCK_MONOTONIC); 0: it is not known (any more). */
 uint64_t launches_time(uint32_t correlation);

@@ -165,10 +165,10 @@ static void called(void *user, int domain, uint32_t cbid, const void *data)
 	if (domain != CUPTI_DRIVER_API)
 		return;
 	if (call->site == CUPTI_ENTER) {
-		launches_call(operations_names(), cbid, call);
+		launches_call(cbid, call);
 		return;
 	}
-	launches_return(operations_names(), cbid, call);
+	launches_return(cbid, call);
 	if (__atomic_load_n(&session.end, __ATOMIC_ACQUIRE) == ENDING &&
 	    cbid == launches_trigger() && pthread_equal(session.thread, pthread_self())) {
 		session.end = ENDED;
