@@ -201,10 +201,10 @@ SIM_API CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVer
 	return *pfn ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
-void wait_observed(uint32_t kind, const struct stream *stream, uint64_t start_ns)
+void wait_observed(const char *name, uint32_t kind, const struct stream *stream, uint64_t start_ns)
 {
 	const struct sim_observer *observer = sim_observer();
-	struct op_about about = {.op = SIM_WAIT, .kind = kind};
+	struct op_about about = {.op = SIM_WAIT, .name = name, .kind = kind};
 
 	if (!observer)
 		return;
@@ -218,7 +218,7 @@ SIM_API CUresult cuCtxSynchronize(void)
 
 	SIM_CALL(CUresult);
 	streams_wait(false);
-	wait_observed(4, NULL, start);
+	wait_observed("", 4, NULL, start);
 	return CUDA_SUCCESS;
 }
 

@@ -27,7 +27,7 @@ struct stream *legacy_stream(void);
 CUresult op_submit(struct stream *stream, struct op *op, bool wait);
 
 /* A call has waited since `start_ns`, in the way that CUPTI numbers. `stream` may be NULL. */
-void wait_observed(uint32_t kind, const struct stream *stream, uint64_t start_ns);
+void wait_observed(const char *name, uint32_t kind, const struct stream *stream, uint64_t start_ns);
 
 /*
  * A function with a stream parameter has two bodies. In the second one the default stream is the

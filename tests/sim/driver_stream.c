@@ -82,7 +82,7 @@ static CUresult cuStreamSynchronize_on(CUstream handle, bool per_thread)
 		streams_wait(true);
 	else
 		stream_wait(stream, stream_last(stream));
-	wait_observed(3, stream, start);
+	wait_observed("", 3, stream, start);
 	return CUDA_SUCCESS;
 }
 DEFINE_TWO(cuStreamSynchronize, _ptsz, (CUstream hStream), SIM_SEEN(hStream), hStream)
@@ -130,7 +130,7 @@ static CUresult cuStreamWaitEvent_on(CUstream handle, CUevent event, bool per_th
 		return CUDA_SUCCESS;
 	if (stream_list(stream))
 		return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
-	wait_observed(2, stream, sim_now_ns());
+	wait_observed("", 2, stream, sim_now_ns());
 	return op_submit(stream, &op, false);
 }
 DEFINE_TWO(cuStreamWaitEvent, _ptsz, (CUstream hStream, CUevent hEvent, unsigned int Flags),
@@ -336,14 +336,18 @@ static CUresult cuEventRecordWithFlags_on(CUevent event, CUstream stream, bool p
 DEFINE_TWO(cuEventRecordWithFlags, _ptsz, (CUevent hEvent, CUstream hStream, unsigned int flags),
 	   SIM_SEEN(hEvent, hStream), ((void)flags, hEvent), hStream)
 
+/* CUPTI reports that it waited, if the event is done. */
 SIM_API CUresult cuEventQuery(CUevent hEvent)
 {
-	SIM_CALL(CUresult);
+	uint64_t start = sim_now_ns();
+
+	SIM_CALL_WITH(CUresult, SIM_SEEN(hEvent));
 	if (hEvent->list)
 		return CUDA_ERROR_CAPTURED_EVENT;
-	if (!hEvent->stream || stream_done(hEvent->stream, hEvent->ticket))
-		return CUDA_SUCCESS;
-	return CUDA_ERROR_NOT_READY;
+	if (hEvent->stream && !stream_done(hEvent->stream, hEvent->ticket))
+		return CUDA_ERROR_NOT_READY;
+	wait_observed("cuEventQuery", 1, NULL, start);
+	return CUDA_SUCCESS;
 }
 
 SIM_API CUresult cuEventSynchronize(CUevent hEvent)
@@ -355,7 +359,7 @@ SIM_API CUresult cuEventSynchronize(CUevent hEvent)
 		return CUDA_ERROR_CAPTURED_EVENT;
 	if (hEvent->stream)
 		stream_wait(hEvent->stream, hEvent->ticket);
-	wait_observed(1, NULL, start);
+	wait_observed("", 1, NULL, start);
 	return CUDA_SUCCESS;
 }
 

@@ -26,7 +26,8 @@
 enum call_kind {
 	NOT_WATCHED,
 	LAUNCH,
-	WAIT, /* for the GPU */
+	WAIT,  /* for the GPU */
+	QUERY, /* whether an event is done */
 	RECORD,
 	STREAM_WAIT,
 	/* These are reported when they return: */
@@ -83,6 +84,7 @@ static const struct call_row rows[] = {
 	{"cuMemset*", LAUNCH, NONE, NONE},
 	{"cuStreamSynchronize", WAIT, 0, NONE},
 	{"cuEventSynchronize", WAIT, NONE, 0},
+	{"cuEventQuery", QUERY, NONE, NONE},
 	{"cuCtxSynchronize", WAIT, NONE, NONE},
 	{"cuEventRecord", RECORD, 8, 0},
 	{"cuEventRecordWithFlags", RECORD, 8, 0},
@@ -109,6 +111,8 @@ static struct {
 	bool per_thread; /* its default stream is the thread's own */
 } calls[CALLS_MAX];
 static uint32_t trigger;
+
+#define QUERY_NS 1 /* of a call of kind QUERY */
 
 /* Begins of the latest calls. A writer writes the time between two versions of the number, so that
  * a reader never takes the time of another call. */
@@ -248,11 +252,19 @@ static bool is_nested(const struct cupti_call *call)
 	return __atomic_load_n(&times[at].correlation, __ATOMIC_RELAXED) == call->correlation;
 }
 
+static void number_keep(uint32_t correlation, uint64_t ns)
+{
+	uint32_t at = correlation % TIMES;
+
+	__atomic_store_n(&times[at].correlation, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&times[at].ns, ns, __ATOMIC_RELEASE);
+	__atomic_store_n(&times[at].correlation, correlation, __ATOMIC_RELEASE);
+}
+
 static void launch_call(waffle_name_t *const *names, uint32_t cbid, const struct cupti_call *call)
 {
 	waffle_value_t number = waffle_u64(call->correlation);
 	waffle_value_t function = waffle_str(calls[cbid].name);
-	uint32_t at = call->correlation % TIMES;
 
 	if (has_stream(cbid, call))
 		waffle_event_named(names[GPU_NAME_LAUNCH],
@@ -262,9 +274,7 @@ static void launch_call(waffle_name_t *const *names, uint32_t cbid, const struct
 				   WAFFLE_VALUES(number, function));
 	/* After the event: an operation whose begin is moved to this time is not before its launch.
 	 * The GPU gets the work later. */
-	__atomic_store_n(&times[at].correlation, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&times[at].ns, clock_monotonic_ns(), __ATOMIC_RELEASE);
-	__atomic_store_n(&times[at].correlation, call->correlation, __ATOMIC_RELEASE);
+	number_keep(call->correlation, clock_monotonic_ns());
 }
 
 static void wait_call(waffle_name_t *const *names, uint32_t cbid, const struct cupti_call *call)
@@ -313,6 +323,9 @@ void launches_call(uint32_t cbid, const struct cupti_call *call)
 	case WAIT:
 		if (!is_nested(call))
 			wait_call(names, cbid, call);
+		break;
+	case QUERY:
+		number_keep(call->correlation, QUERY_NS);
 		break;
 	case RECORD:
 	case STREAM_WAIT:
@@ -368,7 +381,8 @@ void launches_return(uint32_t cbid, const struct cupti_call *call)
 	errno = code;
 }
 
-uint64_t launches_time(uint32_t correlation)
+/* What is kept of the call with this number; 0: nothing. */
+static uint64_t number_find(uint32_t correlation)
 {
 	uint32_t at = correlation % TIMES;
 	uint64_t ns;
@@ -378,4 +392,16 @@ uint64_t launches_time(uint32_t correlation)
 		return 0;
 	ns = __atomic_load_n(&times[at].ns, __ATOMIC_ACQUIRE);
 	return __atomic_load_n(&times[at].correlation, __ATOMIC_ACQUIRE) == correlation ? ns : 0;
+}
+
+uint64_t launches_time(uint32_t correlation)
+{
+	uint64_t ns = number_find(correlation);
+
+	return ns == QUERY_NS ? 0 : ns;
+}
+
+bool launches_is_query(uint32_t correlation)
+{
+	return number_find(correlation) == QUERY_NS;
 }

@@ -10,6 +10,7 @@
 #ifndef WAFFLE_USDT_GPU_LAUNCHES_H
 #define WAFFLE_USDT_GPU_LAUNCHES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "usdt/gpu/cupti.h"
@@ -27,5 +28,8 @@ void launches_return(uint32_t cbid, const struct cupti_call *call);
 
 /* When the call with this number began (CLOCK_MONOTONIC); 0: it is not known (any more). */
 uint64_t launches_time(uint32_t correlation);
+/* Whether the call with this number only asked whether an event is done (cuEventQuery). If it is,
+ * CUPTI reports the call as one that waited for the event. */
+bool launches_is_query(uint32_t correlation);
 
 #endif

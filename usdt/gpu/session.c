@@ -349,6 +349,8 @@ static void operation_take(struct gpu_operation *operation)
 	uint64_t launch = launches_time(operation->correlation);
 	bool clamped;
 
+	if (operation->op == GPU_WAIT && launches_is_query(operation->correlation))
+		return;
 	if (!activity_has_times(operation)) {
 		session.zero_times++;
 		return;

@@ -72,6 +72,7 @@ static const struct {
 } calls[] = {
 	{2, "cuDriverGetVersion"},
 	{17, "cuCtxSynchronize"},
+	{120, "cuEventQuery"},
 	{121, "cuEventSynchronize"},
 	{126, "cuStreamSynchronize"},
 	{440, "cuStreamSynchronize_ptsz"},
