@@ -108,6 +108,30 @@ def cupti_of(waffle, kind):
     return places[0]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_program_that_records_itself_has_the_event_that_orders_its_streams(kind, waffle, start, tmp_path):
+    path, paths = tmp_path / "self.waffle", libraries(waffle, kind)
+    folders = [cupti_of(waffle, kind).parent] + ([paths[0].parent] if kind == "simulated" else [])
+    program = start(sys.executable, PROGRAMS / "gpu.py", *paths, env={
+        **os.environ, "LD_LIBRARY_PATH": ":".join(map(str, folders)), "WAFFLE_TRACE": str(path),
+        "CUDA_INJECTION64_PATH": str(waffle.program.parent / "libwaffle-gpu.so")})
+    program.until("ready")
+    program.say("go")
+    log = []
+    while (line := program.line()) != "done":
+        log += [json.loads(line)] if line.startswith("{") else []
+    program.finish()
+    log = {told["name"]: told["args"] for told in log}
+    event = log["cudaEventRecord"]["event"]
+    rows = rows_of(waffle, path)
+    assert [(r["name"], seen(r, "handle")) for r in sorted(rows, key=begin_of) if seen(r, "event") == event] == [
+        ("event record", log["cudaEventRecord"]["stream"]),
+        ("stream wait", log["cudaStreamWaitEvent"]["stream"]), ("wait", None)]
+    assert {log["cudaEventRecord"]["stream"], log["cudaStreamWaitEvent"]["stream"]} <= {
+        seen(r, "handle") for r in rows if r.get("name") == "stream create"}
+    assert json.loads(waffle.ok("gpu", "--json", path).stdout)["not_attributed"]["unknown_waits"] == 0
+
+
 def load(waffle, kind, injected, count, *nvml, **variables):
     """Runs programs/gpu_load.py with a library that CUDA loads into it. Returns what it prints."""
     sim = waffle.program.parent / "sim"

@@ -13,6 +13,7 @@ import sys
 import pytest
 
 from sim_log import number, read_log
+from test_exporters import collector  # noqa: F401  (a fixture)
 from test_sim_calls import is_armed
 from tracer import Capture, Program, compile_program, wait_until
 
@@ -100,17 +101,33 @@ def check_same(spans, records, error_ns=1000):
         assert abs(start - start_log) <= error_ns and abs(end - end_log) <= error_ns
 
 
-def test_capture_whose_filter_left_the_session_out_is_called_simulated(gpu):
-    capture, _ = gpu.record("calls", WAFFLE_FILTER='category == "gpu" && kv.op == "kernel"')
-    assert not sessions(capture.rows()) and operations(capture.rows())
+PARTS = {"kernels": 'kv.op == "kernel"', "launches": 'name == "launch"', "waits": 'name == "wait"',
+         "events": 'name == "event record"', "captures": 'name == "capture"'}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_capture_whose_filter_left_the_session_out_is_called_simulated(gpu, part):
+    capture, _ = gpu.record("calls", WAFFLE_FILTER=f'category == "gpu" && {PARTS[part]}')
+    rows = [row for row in capture.rows() if row.get("category") == "gpu"]
+    assert rows and not sessions(rows) and all(row["args"]["simulated"] for row in rows)
     assert capture.info()["simulated"] is True
 
 
+@pytest.mark.parametrize("part", ["kernels", "launches"])
 @pytest.mark.parametrize("processor", ["log(json,file={})", "metrics(file={})", "metrics(protobuf={})"])
-def test_chain_without_the_session_says_simulated(gpu, tmp_path, processor):
-    gpu.record("calls", WAFFLE_FILTER='category == "gpu" && kv.op == "kernel"',
+def test_chain_without_the_session_says_simulated(gpu, tmp_path, processor, part):
+    gpu.record("calls", WAFFLE_FILTER=f'category == "gpu" && {PARTS[part]}',
                WAFFLE_PROCESS=processor.format(tmp_path / "out"))
     assert b"simulated" in (tmp_path / "out").read_bytes()
+
+
+def test_metrics_that_a_collector_gets_say_simulated(gpu, collector):  # noqa: F811
+    server = collector()
+    gpu.record("calls", WAFFLE_FILTER='category == "gpu" && name == "launch"',
+               WAFFLE_PROCESS=f"metrics(),export(otlp={server.url})")
+    metrics = server.metrics()
+    assert metrics["waffle.records"].sum.data_points[0].as_int > 0
+    assert [point.as_int for point in metrics["waffle.simulated"].gauge.data_points] == [1]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -173,7 +190,7 @@ def test_calls_that_order_streams_are_events_with_their_handles(gpu, tmp_path):
                   key=lambda row: row["start_ns"])
     assert [
         (row["tid"], row["name"],
-         {key: number(value) for key, value in row["args"].items() if key not in ("correlation", "function")})
+         {key: number(value) for key, value in row["args"].items() if key not in ("correlation", "function", "simulated")})
         for row in rows] == expected
 
 

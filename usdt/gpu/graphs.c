@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "usdt/gpu/operations.h"
+
 static const uint32_t watched[] = {CUPTI_GRAPHNODE_CREATED, CUPTI_GRAPHNODE_CLONED,
 				   CUPTI_GRAPHEXEC_CREATED};
 
@@ -51,6 +53,7 @@ void graphs_changed(const struct cupti *cupti, waffle_name_t *name, uint32_t cbi
 		if (cbid == CUPTI_GRAPHNODE_CLONED)
 			from = node_id(cupti, graph->original_node);
 	}
-	waffle_event_named(name, WAFFLE_VALUES(waffle_u64(id), waffle_u64(node), waffle_u64(from)));
+	waffle_event_named(name, WAFFLE_VALUES(waffle_u64(id), waffle_u64(node), waffle_u64(from),
+					       OPERATIONS_SIMULATED));
 	errno = code;
 }

@@ -268,10 +268,11 @@ static void launch_call(waffle_name_t *const *names, uint32_t cbid, const struct
 
 	if (has_stream(cbid, call))
 		waffle_event_named(names[GPU_NAME_LAUNCH],
-				   WAFFLE_VALUES(number, function, stream_of(cbid, call->params)));
+				   WAFFLE_VALUES(number, function, stream_of(cbid, call->params),
+						 OPERATIONS_SIMULATED));
 	else
 		waffle_event_named(names[GPU_NAME_LAUNCH_UNPLACED],
-				   WAFFLE_VALUES(number, function));
+				   WAFFLE_VALUES(number, function, OPERATIONS_SIMULATED));
 	/* After the event: an operation whose begin is moved to this time is not before its launch.
 	 * The GPU gets the work later. */
 	number_keep(call->correlation, clock_monotonic_ns());
@@ -284,12 +285,15 @@ static void wait_call(waffle_name_t *const *names, uint32_t cbid, const struct c
 
 	if (has_stream(cbid, call))
 		waffle_event_named(names[GPU_NAME_WAIT_FOR_STREAM],
-				   WAFFLE_VALUES(number, function, stream_of(cbid, call->params)));
+				   WAFFLE_VALUES(number, function, stream_of(cbid, call->params),
+						 OPERATIONS_SIMULATED));
 	else if (has_event(cbid, call))
 		waffle_event_named(names[GPU_NAME_WAIT_FOR_EVENT],
-				   WAFFLE_VALUES(number, function, event_of(cbid, call->params)));
+				   WAFFLE_VALUES(number, function, event_of(cbid, call->params),
+						 OPERATIONS_SIMULATED));
 	else
-		waffle_event_named(names[GPU_NAME_WAIT_CALL], WAFFLE_VALUES(number, function));
+		waffle_event_named(names[GPU_NAME_WAIT_CALL],
+				   WAFFLE_VALUES(number, function, OPERATIONS_SIMULATED));
 }
 
 /* Records an event, or makes a stream wait for one. */
@@ -301,11 +305,12 @@ static void event_call(waffle_name_t *const *names, uint32_t cbid, const struct 
 	if (!has_event(cbid, call))
 		return;
 	if (has_stream(cbid, call))
-		waffle_event_named(names[records ? GPU_NAME_EVENT_RECORD : GPU_NAME_STREAM_WAIT],
-				   WAFFLE_VALUES(event, stream_of(cbid, call->params)));
+		waffle_event_named(
+			names[records ? GPU_NAME_EVENT_RECORD : GPU_NAME_STREAM_WAIT],
+			WAFFLE_VALUES(event, stream_of(cbid, call->params), OPERATIONS_SIMULATED));
 	else
 		waffle_event_named(names[records ? GPU_NAME_CONTEXT_RECORD : GPU_NAME_CONTEXT_WAIT],
-				   WAFFLE_VALUES(event));
+				   WAFFLE_VALUES(event, OPERATIONS_SIMULATED));
 }
 
 void launches_call(uint32_t cbid, const struct cupti_call *call)
@@ -348,7 +353,7 @@ static void stream_made(waffle_name_t *name, uint32_t cbid, const struct cupti_c
 	memcpy(&flags, (const char *)call->params + calls[cbid].event, sizeof(flags));
 	waffle_event_named(name,
 			   WAFFLE_VALUES(waffle_value_word_(WAFFLE_KEY_PTR, handle_at(made, 0)),
-					 waffle_u64(flags)));
+					 waffle_u64(flags), OPERATIONS_SIMULATED));
 }
 
 static void call_returned(waffle_name_t *const *names, uint32_t cbid, const struct cupti_call *call)
@@ -358,12 +363,14 @@ static void call_returned(waffle_name_t *const *names, uint32_t cbid, const stru
 	if (call->result)
 		memcpy(&result, call->result, sizeof(result));
 	if (calls[cbid].kind == CAPTURE_END)
-		waffle_event_named(
-			names[GPU_NAME_CAPTURE_END],
-			WAFFLE_VALUES(stream_of(cbid, call->params), waffle_u64((uint32_t)result)));
+		waffle_event_named(names[GPU_NAME_CAPTURE_END],
+				   WAFFLE_VALUES(stream_of(cbid, call->params),
+						 waffle_u64((uint32_t)result),
+						 OPERATIONS_SIMULATED));
 	else if (!result && calls[cbid].kind == CAPTURE_BEGIN)
-		waffle_event_named(names[GPU_NAME_CAPTURE_BEGIN],
-				   WAFFLE_VALUES(stream_of(cbid, call->params)));
+		waffle_event_named(
+			names[GPU_NAME_CAPTURE_BEGIN],
+			WAFFLE_VALUES(stream_of(cbid, call->params), OPERATIONS_SIMULATED));
 	else if (!result)
 		stream_made(names[GPU_NAME_STREAM_CREATE], cbid, call);
 }

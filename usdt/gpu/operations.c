@@ -96,6 +96,7 @@ static const struct {
 	[GPU_NAME_CAPTURE_BEGIN] = {"capture begin", create_keys, 1},
 	[GPU_NAME_CAPTURE_END] = {"capture end", KEYS(end_keys)},
 };
+#define EVENTS (sizeof(events) / sizeof(events[0]))
 
 static waffle_name_t *name_make(int kind, const char *name, const waffle_key_t *keys,
 				unsigned count)
@@ -148,7 +149,7 @@ waffle_name_t *const *operations_names(void)
 		return all.names;
 	/* The session is the first one: a tracer arms names in this order, and wakes us at each of
 	 * them. */
-	for (unsigned i = 0; i < sizeof(events) / sizeof(events[0]); i++)
+	for (unsigned i = 0; i < EVENTS; i++)
 		all.names[i] = name_make(WAFFLE_SITE_EVENT, events[i].name, events[i].keys,
 					 events[i].count);
 	all.names[GPU_NAME_COPY] = usual_name(GPU_COPY);
@@ -157,6 +158,20 @@ waffle_name_t *const *operations_names(void)
 	all.names[GPU_NAME_GRAPH] = usual_name(GPU_GRAPH);
 	all.names[GPU_NAME_HOST] = usual_name(GPU_HOST);
 	return all.names;
+}
+
+void operations_simulate(void)
+{
+	for (unsigned i = 0; i < EVENTS; i++) {
+		waffle_key_t keys[WAFFLE_KEYS_MAX];
+
+		if (i == GPU_NAME_SESSION) /* it always says whether it is */
+			continue;
+		memcpy(keys, events[i].keys, events[i].count * sizeof(*keys));
+		keys[events[i].count] = (waffle_key_t){WAFFLE_KEY_BOOL, "simulated"};
+		all.names[i] =
+			name_make(WAFFLE_SITE_EVENT, events[i].name, keys, events[i].count + 1);
+	}
 }
 
 void operations_context(const struct gpu_context *context)

@@ -40,6 +40,12 @@ enum gpu_name {
 /* Makes the names, once. */
 waffle_name_t *const *operations_names(void);
 
+/* CUPTI is a stand-in: from now on the names of events have the key `simulated`. What emits an
+ * event always has OPERATIONS_SIMULATED as its last value, which names without the key leave out.
+ * While no calls are watched. */
+void operations_simulate(void);
+#define OPERATIONS_SIMULATED waffle_bool(true)
+
 /* Takes note of the device of a context. */
 void operations_context(const struct gpu_context *context);
 

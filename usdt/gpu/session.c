@@ -325,6 +325,8 @@ bool session_begin(bool early)
 	session.state = BEGINS;
 	if (cupti_open(&session.cupti, session.reason))
 		return refuse();
+	if (session.cupti.simulated)
+		operations_simulate();
 	result = subscribe();
 	session.again = result == CUPTI_IS_TAKEN;
 	if (result == CUPTI_IS_TAKEN) {

@@ -79,6 +79,15 @@ static void records_write(struct metrics_otlp *m)
 	metric_end(&m->otlp, true, true);
 }
 
+static void simulated_write(struct metrics_otlp *m)
+{
+	if (!m->table->simulated)
+		return;
+	metric_begin(&m->otlp, "waffle.simulated", METRICS_HELP_SIMULATED, "1", 5, "gauge");
+	count_write(m, NULL, 1);
+	metric_end(&m->otlp, false, false);
+}
+
 static void counters_write(struct metrics_otlp *m)
 {
 	bool any = false;
@@ -202,6 +211,7 @@ void otlp_metrics(struct out_bytes *out, bool json, const char *service, uint32_
 	otlp_list_begin(otlp, "resourceMetrics");
 	resource_begin(otlp, service, pid, NULL, NULL);
 	records_write(&m);
+	simulated_write(&m);
 	counters_write(&m);
 	histograms_write(&m);
 	resource_end(otlp);

@@ -13,10 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/gpu/gpu_internal.h"
 #include "model/gpu/gpu_records.h"
-#include "model/gpu/gpu_timeline_internal.h"
-#include "model/order.h"
+#include "model/gpu/gpu_timeline_sweep_internal.h"
 #include "util/memory.h"
 
 /* Limits against captures that are made to be large: of what a stream waits for at a time, and of
@@ -28,179 +26,6 @@
  * more. An ordinary capture takes fewer than ten. What needs more is left out and counted. */
 #define STEPS_EACH 16u
 #define STEPS_MORE (1u << 22)
-
-/* One stream or event of the host's view. */
-struct timeline_lane {
-	VEC(uint32_t) front;   /* operations of the last launch that end last; of an event: all */
-	VEC(uint32_t) pending; /* what the next operation waits for as well */
-	uint64_t put_ts;       /* when the frontier last changed */
-	uint64_t changes;      /* launches and waits so far */
-	uint64_t legacy;       /* changes of the legacy stream that its operations wait for */
-	bool recorded;         /* of an event: on a stream that is known */
-	bool touched;          /* by a launch, since the last one of the legacy stream */
-	bool dirty;            /* listed in its process */
-};
-
-struct sweep_process {
-	VEC(uint32_t) dirty;   /* lanes that a device synchronisation may have to wait for */
-	VEC(uint32_t) touched; /* blocking lanes with work after that of the legacy stream */
-	/* The last device synchronisation: it covers what was put before its begin, as soon as it
-	 * has returned. */
-	uint64_t sync_start_ts, sync_end_ts;
-	uint64_t covered_ts;
-	bool probed; /* probes recorded its calls */
-};
-
-enum sweep_kind { SWEEP_PUT, SWEEP_RECORD, SWEEP_SYNC, SWEEP_WAIT };
-
-struct sweep_item {
-	uint32_t node; /* of a SWEEP_WAIT: in build.waits */
-	uint32_t channel;
-	uint8_t kind; /* enum sweep_kind */
-};
-
-struct timeline_sweep {
-	struct timeline_build *build;
-	struct gpu_timeline *timeline;
-	const struct model *model;
-	struct model_gpu *gpu;       /* NULL: no calls that order streams are known */
-	struct timeline_lane *lanes; /* by channel */
-	struct map process_at;
-	VEC(struct sweep_process) processes;
-	VEC(struct sweep_item) items;
-	VEC(struct order_item) order;
-	uint32_t *first_launch; /* node -> launch, or MODEL_NONE */
-	uint32_t *next_launch;  /* launch -> the next one of the same node */
-	unsigned char *inner;   /* operation -> another one of its launch follows it */
-	/* Launches without a call of the probes, by launch: their channel, or MODEL_NONE. NULL: no
-	 * launch has one. */
-	uint32_t *own_channel;
-	size_t own_next; /* the first launch that the sweep has not come to */
-	struct timeline_follow *follow;
-	timeline_ops sources; /* scratch */
-	size_t kept;          /* operations for which lists of events and of waits have room */
-	size_t steps_left;    /* see STEPS_EACH */
-};
-
-/* ---- what there is ---- */
-
-static struct sweep_process *sweep_process(struct timeline_sweep *sweep, uint32_t pid)
-{
-	uint32_t at = map_get(&sweep->process_at, pid);
-
-	if (at == MAP_NONE) {
-		at = (uint32_t)sweep->processes.len;
-		map_put(&sweep->process_at, pid, at);
-		vec_add(&sweep->processes, (struct sweep_process){.sync_end_ts = UINT64_MAX});
-	}
-	return &sweep->processes.data[at];
-}
-
-static void launches_by_node(struct timeline_sweep *sweep)
-{
-	const struct gpu_timeline *timeline = sweep->timeline;
-	size_t nodes = sweep->model->spans.len + sweep->model->events.len;
-	uint32_t last = MODEL_NONE; /* most launches are of the thread of the one before */
-
-	sweep->first_launch = memory_get(nodes * sizeof(uint32_t));
-	sweep->next_launch = memory_get(timeline->launches.len * sizeof(uint32_t));
-	memset(sweep->first_launch, 0xff, nodes * sizeof(uint32_t));
-	for (size_t i = timeline->launches.len; i--;) {
-		const struct gpu_timeline_launch *launch = &timeline->launches.data[i];
-		uint32_t node;
-
-		if (launch->host == MODEL_NONE)
-			continue;
-		if (launch->thread != last)
-			sweep_process(sweep, gpu_launch_pid(timeline, launch))->probed = true;
-		last = launch->thread;
-		node = gpu_node(sweep->model, launch->host_kind, launch->host);
-		sweep->next_launch[i] = sweep->first_launch[node];
-		sweep->first_launch[node] = (uint32_t)i;
-	}
-	sweep->inner = memory_zeroed(timeline->ops.len, 1);
-	for (size_t i = 0; i < timeline->ops.len; i++) {
-		const struct gpu_timeline_op *op = &timeline->ops.data[i];
-
-		if (op->previous != MODEL_NONE && op->launch != MODEL_NONE &&
-		    timeline->ops.data[op->previous].launch == op->launch)
-			sweep->inner[op->previous] = 1;
-	}
-}
-
-static void item_add(struct timeline_sweep *sweep, uint64_t ts, uint32_t node, uint32_t channel,
-		     enum sweep_kind kind)
-{
-	vec_add(&sweep->order, (struct order_item){ts, (uint32_t)sweep->items.len});
-	vec_add(&sweep->items, (struct sweep_item){node, channel, (uint8_t)kind});
-}
-
-static void items_of_channel(struct timeline_sweep *sweep, uint32_t index)
-{
-	const struct channel *channel = &sweep->gpu->channels.data[index];
-
-	for (uint32_t i = 0; i < channel->op_count; i++) {
-		uint32_t node = sweep->gpu->ops[channel->ops + i];
-		enum sweep_kind kind = channel->kind == CHANNEL_EVENT ? SWEEP_RECORD : SWEEP_PUT;
-
-		item_add(sweep, gpu_op(sweep->gpu, node).ts, node, index, kind);
-	}
-}
-
-/* Gives each launch that no probe recorded the channel of its stream. Captures from before
- * libwaffle-gpu recorded these calls don't say whether a handle of 0 is the default stream. */
-static void own_launches_place(struct timeline_sweep *sweep)
-{
-	struct timeline_build *build = sweep->build;
-
-	if (!sweep->gpu->library || !build->launch_stream.len)
-		return;
-	sweep->own_channel = build->launch_stream.data;
-	for (size_t i = 0; i < build->launch_stream.len; i++) {
-		const struct gpu_timeline_launch *launch = &sweep->timeline->launches.data[i];
-		uint32_t handle = build->launch_stream.data[i];
-
-		if (launch->host != MODEL_NONE)
-			handle = MODEL_NONE;
-		if (handle != MODEL_NONE)
-			handle = gpu_channel_add(sweep->gpu, CHANNEL_STREAM,
-						 gpu_launch_pid(sweep->timeline, launch),
-						 build->handles.data[handle], launch->thread);
-		sweep->own_channel[i] = handle;
-	}
-}
-
-static void items_of_syncs(struct timeline_sweep *sweep)
-{
-	for (size_t i = 0; i < sweep->model->spans.len; i++) {
-		const struct model_span *span = &sweep->model->spans.data[i];
-		unsigned role = gpu_site(sweep->gpu, span->site)->role;
-
-		if ((role == SITE_ROLE_SYNC_STREAM || role == SITE_ROLE_SYNC_EVENT ||
-		     role == SITE_ROLE_SYNC_DEVICE) &&
-		    !(span->flags & MODEL_SPAN_CUT) && !model_gpu_failed(sweep->gpu, (uint32_t)i)) {
-			item_add(sweep, span->start_ts, (uint32_t)i, MODEL_NONE, SWEEP_SYNC);
-			sweep_process(sweep, sweep->model->threads.data[span->thread].pid)->probed =
-				true;
-		}
-	}
-}
-
-/* The waits of processes whose calls no probe recorded. */
-static void items_of_waits(struct timeline_sweep *sweep)
-{
-	for (size_t i = 0; i < sweep->build->waits.len; i++) {
-		const struct timeline_wait *wait = &sweep->build->waits.data[i];
-		uint64_t ts = wait->start_ts;
-
-		if (sweep_process(sweep, wait->pid)->probed)
-			continue;
-		/* The order of a thread's own calls is that of its events. */
-		if (wait->event != MODEL_NONE)
-			ts = sweep->model->events.data[wait->event].ts;
-		item_add(sweep, ts, (uint32_t)i, MODEL_NONE, SWEEP_WAIT);
-	}
-}
 
 /* ---- frontiers ---- */
 
@@ -266,7 +91,7 @@ static void lane_change(struct timeline_sweep *sweep, uint32_t channel, uint64_t
 	lane->changes++;
 	if (lane->dirty)
 		return;
-	process = sweep_process(sweep, sweep->gpu->channels.data[channel].pid);
+	process = timeline_sweep_process(sweep, sweep->gpu->channels.data[channel].pid);
 	lane->dirty = true;
 	vec_add(&process->dirty, channel);
 }
@@ -385,14 +210,14 @@ static void blocking_touch(struct timeline_sweep *sweep, uint32_t index)
 	if (channel->blocking != STREAM_BLOCKING || sweep->lanes[index].touched)
 		return;
 	sweep->lanes[index].touched = true;
-	vec_add(&sweep_process(sweep, channel->pid)->touched, index);
+	vec_add(&timeline_sweep_process(sweep, channel->pid)->touched, index);
 }
 
 static void legacy_edges(struct timeline_sweep *sweep, uint32_t index,
 			 const struct gpu_timeline_launch *launch)
 {
 	const struct channel *channel = &sweep->gpu->channels.data[index];
-	struct sweep_process *process = sweep_process(sweep, channel->pid);
+	struct sweep_process *process = timeline_sweep_process(sweep, channel->pid);
 
 	if (is_legacy(channel)) {
 		legacy_gather(sweep, process);
@@ -492,7 +317,7 @@ static void sync_add_span(struct timeline_sweep *sweep, uint32_t index)
 
 static void sync_device(struct timeline_sweep *sweep, const struct model_span *span, uint32_t pid)
 {
-	struct sweep_process *process = sweep_process(sweep, pid);
+	struct sweep_process *process = timeline_sweep_process(sweep, pid);
 	size_t kept = 0;
 
 	if (process->sync_end_ts <= span->start_ts)
@@ -523,7 +348,7 @@ static void sync_stream(struct timeline_sweep *sweep, const struct model_span *s
 		return;
 	frontier_append(sweep, &sweep->lanes[channel]);
 	if (is_legacy(&sweep->gpu->channels.data[channel]))
-		legacy_gather(sweep, sweep_process(sweep, pid));
+		legacy_gather(sweep, timeline_sweep_process(sweep, pid));
 }
 
 static void sweep_sync(struct timeline_sweep *sweep, uint32_t index)
@@ -566,7 +391,7 @@ static bool wait_gather(struct timeline_sweep *sweep, const struct timeline_wait
 		return false;
 	frontier_append(sweep, &sweep->lanes[channel]);
 	if (!event && is_legacy(&sweep->gpu->channels.data[channel]))
-		legacy_gather(sweep, sweep_process(sweep, wait->pid));
+		legacy_gather(sweep, timeline_sweep_process(sweep, wait->pid));
 	return true;
 }
 
@@ -639,7 +464,7 @@ static void sweep_record(struct timeline_sweep *sweep, const struct sweep_item *
 		return;
 	frontier_append(sweep, &sweep->lanes[op.channel]);
 	if (is_legacy(&sweep->gpu->channels.data[op.channel]))
-		legacy_gather(sweep, sweep_process(sweep, op.pid));
+		legacy_gather(sweep, timeline_sweep_process(sweep, op.pid));
 	blocking_gather(sweep, op.channel);
 	sources_finish(sweep, list_max(sweep, cap));
 	list_append(&event->front, &sweep->sources);
@@ -735,34 +560,17 @@ static void sweep_free(struct timeline_sweep *sweep)
 	timeline_follow_free(sweep->follow);
 }
 
-/* What the calls do that order streams. */
-static void sweep_calls(struct timeline_sweep *sweep)
-{
-	if (!sweep->gpu)
-		return;
-	own_launches_place(sweep);
-	sweep->lanes = memory_zeroed(sweep->gpu->channels.len, sizeof(*sweep->lanes));
-	launches_by_node(sweep);
-	for (uint32_t i = 0; i < sweep->gpu->channels.len; i++)
-		if (sweep->gpu->channels.data[i].kind != CHANNEL_DEVICE)
-			items_of_channel(sweep, i);
-	items_of_syncs(sweep);
-}
-
 void timeline_edges_find(struct timeline_build *build, struct model_gpu *gpu)
 {
 	struct gpu_timeline *timeline = build->timeline;
 	struct timeline_sweep sweep = {
 		.build = build, .timeline = timeline, .model = build->model, .gpu = gpu};
 
-	sweep_calls(&sweep);
-	items_of_waits(&sweep);
-	for (size_t i = 0; i < sweep.processes.len; i++)
-		timeline->probed |= sweep.processes.data[i].probed;
-	timeline->ordered = timeline->probed || (gpu && gpu->library);
+	timeline_sweep_fill(&sweep);
+	if (gpu)
+		sweep.lanes = memory_zeroed(gpu->channels.len, sizeof(*sweep.lanes));
 	if (build->waits.len)
 		sweep.follow = timeline_follow_new(build);
-	order_sort(sweep.order.data, sweep.order.len);
 	sweep.steps_left = (timeline->ops.len + sweep.order.len) * STEPS_EACH + STEPS_MORE;
 	for (size_t i = 0; i < sweep.order.len; i++) {
 		sweep_own_launches(&sweep, sweep.order.data[i].ts);

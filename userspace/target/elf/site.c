@@ -20,7 +20,10 @@ const char *site_kind_name(unsigned kind)
 
 bool site_is_simulated(const struct site_info *site)
 {
-	if (site->simulated || site->kind != WAFFLE_SITE_SPAN || strcmp(site->category, "gpu") != 0)
+	/* An event `session` always has the key: its value says whether it is. */
+	if (site->simulated || strcmp(site->category, "gpu") != 0 ||
+	    (site->kind != WAFFLE_SITE_SPAN &&
+	     (site->kind != WAFFLE_SITE_EVENT || !strcmp(site->name, "session"))))
 		return site->simulated;
 	for (unsigned i = 0; i < site->key_count && i < WAFFLE_KEYS_MAX; i++)
 		if (site->keys[i].type == WAFFLE_KEY_BOOL &&
