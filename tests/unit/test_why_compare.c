@@ -5,10 +5,14 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #include "analyze/why/why_compare.h"
+#include "render/text/compare_text.h"
 #include "why_capture.h"
 
 #define A 10
@@ -138,6 +142,69 @@ static void test_spans_of_one_capture_only_are_there_without_the_other_side(void
 	capture_free(&captures[1]);
 }
 
+/* Waits for one of two locks: of `often`, each of `spans` spans, of `once`, only the first. */
+static struct why_aggregate *capture_of_two(struct capture *capture, unsigned spans)
+{
+	uint64_t ts = CAPTURE_START + 100;
+
+	begin(capture);
+	object(capture, "/often", "");
+	object(capture, "/once", "");
+	for (unsigned i = 0; i < spans; i++) {
+		uint64_t from = ts + 500, to = from + (i ? 1000 : 1);
+
+		capture_span(capture, ts, A, 0xa0 + i);
+		waits(capture, from, 0, A, 0, D, NR_READ, 3, 0, 0);
+		gets(capture, to, 0, 0, A, 0, to, HARD);
+		wait_details(capture, from, to, A, i ? 1 : 2, 0, 0);
+		ts = to + 500;
+		capture_end(capture, ts, A, 0xa0 + i);
+		ts += 10;
+	}
+	return aggregate_of(capture);
+}
+
+static char *text_of(const struct why_comparison *comparison)
+{
+	const struct report_view view = {.rows = 0};
+	const char *const paths[WHY_SIDES] = {"a", "b"};
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	compare_print_text(comparison, paths, &view, out);
+	fclose(out);
+	return text;
+}
+
+/* A nanosecond of one in four spans is none of an average one. */
+static void test_what_takes_no_time_in_either_capture_is_not_in_the_text(void **state)
+{
+	struct capture captures[WHY_SIDES];
+	struct why_aggregate *before = capture_of_two(&captures[0], 4);
+	struct why_aggregate *after = capture_of_two(&captures[1], 5);
+	struct why_comparison comparison;
+	const struct why_change_name *name;
+	char *text;
+
+	(void)state;
+	why_compare(&comparison, before, after, NULL);
+	name = &comparison.names.data[0];
+	for (size_t i = 0; i < name->causes.len; i++)
+		assert_int_equal(why_change_is_nothing(&name->causes.data[i]),
+				 i + 1 == name->causes.len);
+	text = text_of(&comparison);
+	assert_non_null(strstr(text, "/often"));
+	assert_null(strstr(text, "/once"));
+	assert_null(strstr(text, " more"));
+	free(text);
+	why_comparison_free(&comparison);
+	why_aggregate_free(before);
+	why_aggregate_free(after);
+	capture_free(&captures[0]);
+	capture_free(&captures[1]);
+}
+
 static void load_where(struct capture *capture, const char *expression)
 {
 	struct error err = ERROR_INIT;
@@ -186,6 +253,7 @@ int main(void)
 		cmocka_unit_test(test_a_longer_wait_for_the_same_lock_is_one_change),
 		cmocka_unit_test(test_a_cause_that_is_new_or_gone_is_a_change),
 		cmocka_unit_test(test_spans_of_one_capture_only_are_there_without_the_other_side),
+		cmocka_unit_test(test_what_takes_no_time_in_either_capture_is_not_in_the_text),
 		cmocka_unit_test(test_a_selection_removes_nothing_from_the_model),
 	};
 

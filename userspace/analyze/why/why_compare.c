@@ -52,6 +52,11 @@ static double change_of(const double ns[WHY_SIDES])
 	return ns[WHY_AFTER] - ns[WHY_BEFORE];
 }
 
+bool why_change_is_nothing(const struct why_change *change)
+{
+	return change->ns[WHY_BEFORE] < 0.5 && change->ns[WHY_AFTER] < 0.5;
+}
+
 static int by_size(double a, double b)
 {
 	return fabs(a) > fabs(b) ? -1 : fabs(a) < fabs(b);
@@ -62,8 +67,9 @@ static int change_compare(const void *left, const void *right)
 	const struct why_change *a = left, *b = right;
 	const struct why_group_cause *of_a = a->cause[WHY_AFTER] ?: a->cause[WHY_BEFORE];
 	const struct why_group_cause *of_b = b->cause[WHY_AFTER] ?: b->cause[WHY_BEFORE];
-	int order = by_size(change_of(a->ns), change_of(b->ns));
+	int order = why_change_is_nothing(a) - why_change_is_nothing(b);
 
+	order = order ?: by_size(change_of(a->ns), change_of(b->ns));
 	/* What did not change is still sorted by what it takes. */
 	return order ?: by_size(a->ns[WHY_AFTER], b->ns[WHY_AFTER])
 				?: (of_a->cause > of_b->cause) - (of_a->cause < of_b->cause);

@@ -81,15 +81,25 @@ static void print_change(const struct compare_printer *printer, const struct why
 	free(who);
 }
 
+/* How many of the causes are not 0 ns on both sides. */
+static size_t causes_count(const struct why_change_name *name)
+{
+	size_t count = name->causes.len;
+
+	while (count && why_change_is_nothing(&name->causes.data[count - 1]))
+		count--;
+	return count;
+}
+
 static void print_rest(const struct compare_printer *printer, const struct why_change_name *name,
-		       size_t shown)
+		       size_t shown, size_t count)
 {
 	double ns[WHY_SIDES] = {0, 0};
 	char text[UNITS_TEXT + 1];
 
-	if (shown == name->causes.len)
+	if (shown == count)
 		return;
-	for (size_t i = shown; i < name->causes.len; i++)
+	for (size_t i = shown; i < count; i++)
 		for (unsigned side = 0; side < WHY_SIDES; side++)
 			ns[side] += name->causes.data[i].ns[side];
 	paint(printer, TERMINAL_DIM);
@@ -97,7 +107,7 @@ static void print_rest(const struct compare_printer *printer, const struct why_c
 	put_cell(printer, 12, ns[WHY_BEFORE]);
 	fputs(" → ", printer->out);
 	put_cell(printer, 8, ns[WHY_AFTER]);
-	fprintf(printer->out, "  %zu more\n", name->causes.len - shown);
+	fprintf(printer->out, "  %zu more\n", count - shown);
 	paint(printer, TERMINAL_END);
 }
 
@@ -128,7 +138,7 @@ static void print_name(const struct compare_printer *printer, const struct why_c
 {
 	const struct why_group *group = name->group[WHY_AFTER] ?: name->group[WHY_BEFORE];
 	double change = name->ns[WHY_AFTER] - name->ns[WHY_BEFORE];
-	size_t shown = name->causes.len;
+	size_t count = causes_count(name), shown = count;
 	char text[UNITS_TEXT + 1];
 
 	fputs("  ", printer->out);
@@ -151,7 +161,7 @@ static void print_name(const struct compare_printer *printer, const struct why_c
 		shown--;
 	for (size_t i = 0; i < shown; i++)
 		print_change(printer, name, &name->causes.data[i]);
-	print_rest(printer, name, shown);
+	print_rest(printer, name, shown, count);
 }
 
 static void print_doubts(const struct compare_printer *printer, const char *path,
