@@ -2,6 +2,7 @@
 #include "analyze/report.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 #include "analyze/why/why_pick.h"
 #include "util/keymap.h"
 #include "util/memory.h"
+#include "util/threads.h"
 
 static const char *const sort_names[] = {
 	[REPORT_SORT_TOTAL] = "total",       [REPORT_SORT_COUNT] = "count",
@@ -520,30 +522,70 @@ const struct why_group *report_causes(const struct report *report, const struct 
 	return group && group->explained ? group : NULL;
 }
 
+/* Fewer spans are not worth a thread. */
+#define SPANS_BESIDE 100000
+
+/* The tables are made beside the search for causes, which is by far longer, but begins with work for
+ * one thread. Both only read the model. */
+struct tables {
+	struct making making;
+	const struct report_options *options;
+	pthread_t thread;
+	bool beside;
+};
+
+static void *tables_main(void *arg)
+{
+	struct tables *tables = arg;
+
+	make(&tables->making, tables->options);
+	return NULL;
+}
+
+static void tables_begin(struct tables *tables)
+{
+	const struct model *model = tables->making.model;
+
+	/* Without spans, the threads whose waits are explained are those of a table. */
+	tables->beside = model->spans.len >= SPANS_BESIDE && why_pick_has_spans(model) &&
+			 threads_beside(1) &&
+			 !pthread_create(&tables->thread, NULL, tables_main, tables);
+	if (!tables->beside)
+		tables_main(tables);
+}
+
+static void tables_end(struct tables *tables)
+{
+	if (tables->beside)
+		pthread_join(tables->thread, NULL);
+	free(tables->making.rows);
+	free(tables->making.durations);
+	free(tables->making.ends);
+	keymap_free(&tables->making.row_of);
+}
+
 int report_new(struct report **report, const struct model *model,
 	       const struct report_options *options, struct error *err)
 {
-	struct making making = {.report = memory_zeroed(1, sizeof(**report)), .model = model};
+	struct report *made = memory_zeroed(1, sizeof(*made));
+	struct tables tables = {.making = {.report = made, .model = model}, .options = options};
 	int result;
 
 	*report = NULL;
-	making.site_count = model_site_count(model);
-	making.report->model = model;
-	making.report->truncated = store_reader_truncated(model->reader, &making.report->bytes_cut);
-	making.report->skipped = store_reader_skipped(model->reader);
-	make(&making, options);
-	free(making.rows);
-	free(making.durations);
-	free(making.ends);
-	keymap_free(&making.row_of);
-	making.report->names = options->names;
-	why_hangs_find(&making.report->hangs, model, options->names);
-	result = find_causes(making.report, options, err);
+	tables.making.site_count = model_site_count(model);
+	made->model = model;
+	made->truncated = store_reader_truncated(model->reader, &made->bytes_cut);
+	made->skipped = store_reader_skipped(model->reader);
+	made->names = options->names;
+	tables_begin(&tables);
+	why_hangs_find(&made->hangs, model, options->names);
+	result = find_causes(made, options, err);
+	tables_end(&tables);
 	if (result) {
-		report_free(making.report);
+		report_free(made);
 		return result;
 	}
-	*report = making.report;
+	*report = made;
 	return 0;
 }
 
