@@ -75,21 +75,26 @@ static void items_of_channel(struct timeline_sweep *sweep, uint32_t index)
 static void own_launches_place(struct timeline_sweep *sweep)
 {
 	struct timeline_build *build = sweep->build;
+	uint32_t thread = MODEL_NONE, handle = MODEL_NONE, channel = MODEL_NONE;
 
 	if (!sweep->gpu->library || !build->launch_stream.len)
 		return;
 	sweep->own_channel = build->launch_stream.data;
 	for (size_t i = 0; i < build->launch_stream.len; i++) {
 		const struct gpu_timeline_launch *launch = &sweep->timeline->launches.data[i];
-		uint32_t handle = build->launch_stream.data[i];
+		uint32_t own = launch->host == MODEL_NONE ? sweep->own_channel[i] : MODEL_NONE;
 
-		if (launch->host != MODEL_NONE)
-			handle = MODEL_NONE;
-		if (handle != MODEL_NONE)
-			handle = gpu_channel_add(sweep->gpu, CHANNEL_STREAM,
-						 gpu_launch_pid(sweep->timeline, launch),
-						 build->handles.data[handle], launch->thread);
-		sweep->own_channel[i] = handle;
+		sweep->own_channel[i] = MODEL_NONE;
+		if (own == MODEL_NONE)
+			continue;
+		/* Most launches are on the stream of the one before. */
+		if (own != handle || launch->thread != thread)
+			channel = gpu_channel_add(sweep->gpu, CHANNEL_STREAM,
+						  gpu_launch_pid(sweep->timeline, launch),
+						  build->handles.data[own], launch->thread);
+		sweep->own_channel[i] = channel;
+		handle = own;
+		thread = launch->thread;
 	}
 }
 
