@@ -35,7 +35,25 @@ static const struct site_info sites[] = {
 	/* It has no device. */
 	SITE("synchronize", WAFFLE_SITE_SPAN, 4, {WAFFLE_KEY_STR, "op"}, {WAFFLE_KEY_STR, "kind"},
 	     {WAFFLE_KEY_U64, "stream"}, {WAFFLE_KEY_U64, "correlation"}),
+	/* With handles: made_ordered() */
+	SITE("launch", WAFFLE_SITE_EVENT, 2, {WAFFLE_KEY_PTR, "handle"},
+	     {WAFFLE_KEY_U64, "correlation"}),
+	SITE("wait", WAFFLE_SITE_EVENT, 2, {WAFFLE_KEY_PTR, "handle"},
+	     {WAFFLE_KEY_U64, "correlation"}),
+	SITE("wait", WAFFLE_SITE_EVENT, 2, {WAFFLE_KEY_PTR, "event"},
+	     {WAFFLE_KEY_U64, "correlation"}),
+	SITE("event record", WAFFLE_SITE_EVENT, 2, {WAFFLE_KEY_PTR, "event"},
+	     {WAFFLE_KEY_PTR, "handle"}),
+	SITE("event record", WAFFLE_SITE_EVENT, 1, {WAFFLE_KEY_PTR, "event"}),
+	SITE("stream wait", WAFFLE_SITE_EVENT, 2, {WAFFLE_KEY_PTR, "event"},
+	     {WAFFLE_KEY_PTR, "handle"}),
+	SITE("stream create", WAFFLE_SITE_EVENT, 2, {WAFFLE_KEY_PTR, "handle"},
+	     {WAFFLE_KEY_U64, "flags"}),
+	SITE("capture begin", WAFFLE_SITE_EVENT, 1, {WAFFLE_KEY_PTR, "handle"}),
+	SITE("capture end", WAFFLE_SITE_EVENT, 2, {WAFFLE_KEY_PTR, "handle"},
+	     {WAFFLE_KEY_U64, "result"}),
 };
+#define ORDERED 6 /* the first one with handles */
 #define SITES (sizeof(sites) / sizeof(sites[0]))
 
 struct made {
@@ -118,6 +136,16 @@ static void made_wait(struct made *made, const uint8_t *at, uint32_t tid)
 		store_writer_append(made->writer, &end.rec, &made->err);
 }
 
+/* An event of libwaffle-gpu for a call that has a stream or an event. */
+static void made_ordered(struct made *made, const uint8_t *at, uint32_t tid)
+{
+	struct made_hit hit = made_hit(made, ORDERED + at[2] % (SITES - ORDERED), tid);
+
+	hit.words[0] = at[3] >> 5;
+	hit.words[1] = at[3] & (at[2] % (SITES - ORDERED) < 3 ? 31 : 3);
+	made_append(made, &hit, 2);
+}
+
 /* A call of any role: words are the keys of role_site(). */
 static void made_call(struct made *made, const uint8_t *at, uint32_t tid)
 {
@@ -174,7 +202,10 @@ static void write_actions(struct store_writer *writer, const uint8_t *data, size
 			made_wait(&made, data, tid);
 			break;
 		default:
-			made_call(&made, data, tid);
+			if (data[1] & 64)
+				made_ordered(&made, data, tid);
+			else
+				made_call(&made, data, tid);
 		}
 	}
 }
