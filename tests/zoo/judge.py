@@ -92,6 +92,8 @@ def check_first(row, logged, instance, tolerance):
         assert logged["object"] in (culprit["object"] or "")
     if row.says:
         assert culprit["object"] == row.says
+    if row.adds:
+        assert row.adds in (culprit["object"] or "")
     check_code(row, first)
     check_share(row, logged, instance, tolerance)
     weakest = min(row.grade, "likely", key=GRADES.index) if instance["parts"]["runnable_ns"] > LATE_NS else row.grade
