@@ -23,8 +23,7 @@ JUDGED_MIN = 3
 # the log. If that is so for more than half of the spans, it is waffle's fault. A cause that is wrong
 # and `certain` is its fault each time.
 RIGHT = 0.5
-# A woken thread that gets its CPU later than this: another one may have run before it could check, so that
-# `likely` is right.
+# Of a row that may be late: a woken thread that gets its CPU later than this.
 LATE_NS = 200_000
 # Samples of which the judge asks what most of them show.
 SAMPLES_MIN = 8
@@ -92,9 +91,12 @@ def check_first(row, logged, instance, tolerance):
         assert logged["object"] in (culprit["object"] or "")
     if row.says:
         assert culprit["object"] == row.says
+    if row.adds:
+        assert row.adds in (culprit["object"] or "")
     check_code(row, first)
     check_share(row, logged, instance, tolerance)
-    weakest = min(row.grade, "likely", key=GRADES.index) if instance["parts"]["runnable_ns"] > LATE_NS else row.grade
+    late = row.late and instance["parts"]["runnable_ns"] > LATE_NS
+    weakest = min(row.grade, "likely", key=GRADES.index) if late else row.grade
     assert GRADES.index(first["grade"]) >= GRADES.index(weakest)
 
 

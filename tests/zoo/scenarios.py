@@ -40,7 +40,10 @@ class Scenario:
     log the share may be where a part of it is an estimate. `second` are the causes that
     must come next; `others` are those that may appear beside (small shares of `running` and
     `cpu-contention` may always). `object` is a kind; which one it is, is in the program's log;
-    `says` is all of what is said of it. `culprit` is None where nobody who is traced is to blame."""
+    `says` is all of what is said of it, and `adds` what is said beside what the log has. `culprit`
+    is None where nobody who is traced is to blame, and `rounds` the number of the victim's spans.
+    A wait that others may end as well is certain only if none of them ran before the thread could
+    check what it waited for: such a row may be `late`."""
 
     name: str
     source: str
@@ -50,8 +53,11 @@ class Scenario:
     span: str | None = None
     object: str | None = None
     says: str | None = None
+    adds: str | None = None
     share: float = 0.85
     grade: str = "certain"
+    late: bool = False  # `likely` will do for a span in which the victim got its CPU late
+    rounds: int = 6
     tolerance: float = 0.0  # of the share, if it takes more than all others
     second: tuple = ()
     others: tuple = ()
@@ -219,6 +225,7 @@ SCENARIOS = (
         span="decode",
         object="file",
         share=0.85,
+        late=True,
         others=("user-work",),
         cgroups=("blkio",),
         needs=("disk",),
@@ -236,6 +243,7 @@ SCENARIOS = (
         culprit="producer",
         span="decode",
         share=0.85,
+        late=True,
         victim=Seen("S", FUTEX),
         other=Seen("R", running=0.85),
         wakers=("producer",),
@@ -283,8 +291,8 @@ SCENARIOS = (
         other=Seen("S", ("clock_nanosleep", "nanosleep")),
         wakers=("peer", "ksoftirqd"),
     ),
-    # Answers that no write(2) gives: the end of a connection, and a splice(2). With Nagle's
-    # algorithm neither end works on it.
+    # Answers that no write(2) gives: the end of a connection, a splice(2) and a sendfile(2). With
+    # Nagle's algorithm neither end works on it.
     *(
         Scenario(
             f"socket_{way}",
@@ -300,9 +308,34 @@ SCENARIOS = (
             ("closes", "socket", "peer", 0.85),
             ("exits", "socket", "peer", 0.85),
             ("splices", "socket", "peer", 0.85),
+            ("sends", "socket", "peer", 0.85),
             ("nagle", "socket", None, 0.8),
             ("silent", "timer", "victim", 0.85),
         )
+    ),
+    # The kernel drops the first SYN: nobody computes until it is sent again, after a second.
+    Scenario(
+        "socket_syn",
+        "syn.c",
+        cause="socket",
+        culprit=None,
+        object="socket",
+        adds=", SYN sent again once)",
+        rounds=4,  # of a second each
+        grade="likely",
+        victim=Seen("S", ("connect",)),
+    ),
+    # A neighbour that is not traced has the disk read much more than the victim does.
+    Scenario(
+        "disk_neighbour",
+        "disk_neighbour.c",
+        cause="disk-read",
+        span="victim",
+        object="file",
+        adds=", disk shared with neighbour",
+        share=0.8,
+        needs=("disk",),
+        victim=Seen("DR"),
     ),
     # Mostly the data, written by the victim itself at the throttled rate (write-back of a v1
     # cgroup is not throttled, so it is fsync that issues it), the rest the journal's commit:
@@ -455,6 +488,7 @@ SCENARIOS = (
         span="victim",
         object="timerfd",
         share=0.9,
+        late=True,
         victim=Seen("S", ("epoll_wait", "epoll_pwait")),
     ),
     # waitpid(2) for a child that computes.
@@ -861,6 +895,7 @@ SCENARIOS = (
         culprit="loader",
         span="load",
         share=0.9,
+        late=True,
         others=("gpu", "collective", "user-work"),
         victim=Seen("S", FUTEX),
         wakers=("sim stream 0",),
@@ -921,6 +956,7 @@ SCENARIOS = (
         culprit="decoder",
         span="decode",
         share=0.85,
+        late=True,
         others=("lock",),
         victim=Seen("S", FUTEX),
         other=Seen("R", running=0.85),

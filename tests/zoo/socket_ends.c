@@ -6,6 +6,7 @@
  *	closes	the peer computes and closes the connection
  *	exits	the peer, one for each request, computes and exits
  *	splices	the peer computes and answers by splice(2)
+ *	sends	the same by sendfile(2)
  *	nagle	the victim sends its request in two pieces, and the kernel holds the second one back
  *		until the first one is acknowledged, which the other kernel delays: nobody computes
  *	silent	the peer does not answer, and the victim's receive timeout expires
@@ -13,6 +14,7 @@
 #include "zoo.h"
 
 #include <arpa/inet.h>
+#include <sys/sendfile.h>
 
 #define ROUNDS 6
 #define WARM_UP 20
@@ -36,6 +38,15 @@ static void splice_answer(int fd)
 	close(ends[1]);
 }
 
+static void sendfile_answer(int fd)
+{
+	int file = memfd_create("answer", 0);
+
+	zoo_need(file >= 0 && write(file, "a", 1) == 1, "memfd_create");
+	zoo_need(sendfile(fd, file, &(off_t){0}, 1) == 1, "sendfile");
+	close(file);
+}
+
 static void answer(int fd, int i)
 {
 	char byte;
@@ -44,6 +55,8 @@ static void answer(int fd, int i)
 	zoo_burn(zoo_vary(i, 80, 200));
 	if (is("splices"))
 		splice_answer(fd);
+	else if (is("sends"))
+		sendfile_answer(fd);
 }
 
 /* Answers after two bytes each. */

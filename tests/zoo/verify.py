@@ -239,7 +239,7 @@ def check_log(row, log, wrong):
             wrong.append(f"round {i}: order {names}")
         if row.object and not re.fullmatch(OBJECTS[row.object], first["object"] or ""):
             wrong.append(f"round {i}: object {first['object']}")
-    if len(rounds) < 6:
+    if len(rounds) < row.rounds:
         wrong.append(f"only {len(rounds)} rounds")
     # The middle one, since a busy machine takes its part of some.
     if shares and statistics.median(shares) < row.share:

@@ -159,6 +159,8 @@ static void mode_timerfd(const char *file)
 	CHECK(read(fd, &count, sizeof(count)) == sizeof(count));
 	CHECK(!timerfd_settime(fd, 0, &time, NULL) && !epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event));
 	CHECK(epoll_wait(epoll, &event, 1, -1) == 1);
+	CHECK(read(fd, &count, sizeof(count)) == sizeof(count));
+	CHECK(epoll_wait(epoll, &event, 1, 20) == 0);
 }
 
 static void mode_tcp(const char *file)
