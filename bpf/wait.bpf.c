@@ -419,8 +419,7 @@ __noinline int details_emit(struct thread_wait *wait, __u64 who, __u64 files, __
 	if (file)
 		resent = endpoints_emit((__u64)file, who, wait->from_ts, now);
 	for (__u32 i = 0; table && polled > 1 && i < WAFFLE_POLLED_MAX && i < polled; i++)
-		endpoints_emit((__u64)file_in(table, wait->polled.descriptors[i]), who, now,
-			       now);
+		endpoints_emit((__u64)file_in(table, wait->polled.descriptors[i]), who, now, now);
 	rec = record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec));
 	if (!rec)
 		return 0;

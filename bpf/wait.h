@@ -334,8 +334,8 @@ static __noinline __attribute__((unused)) void wait_emit(struct thread_wait *wai
 		     now);
 }
 
-/* A wait of thread `tid` ends, for `ns` of which its cgroups were throttled. `group`: the address of
- * its struct task_group. Global, so that the verifier checks it once. */
+/* A wait of thread `tid` ends, for `ns` of which its cgroups were throttled. `group`: the address
+ * of its struct task_group. Global, so that the verifier checks it once. */
 int quota_emit(__u64 group, __u32 tid, __u64 ns, __u64 now);
 
 /* A wait of thread `tid` ends. Records the memory limit that its cgroup has reached, if any.

@@ -38,9 +38,9 @@ static void check_ids(uint64_t first, uint64_t step)
 	for (uint32_t i = 0; i < COUNT; i++)
 		assert_int_equal(id_index_get(&index, array_of(elements), elements[i].id), i);
 	for (uint32_t i = 0; i < COUNT; i++)
-		assert_int_equal(id_index_get(&index, array_of(elements),
-					      first + (COUNT + i) * step),
-				 ID_INDEX_NONE);
+		assert_int_equal(
+			id_index_get(&index, array_of(elements), first + (COUNT + i) * step),
+			ID_INDEX_NONE);
 	id_index_free(&index);
 	free(elements);
 }

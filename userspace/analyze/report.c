@@ -525,9 +525,9 @@ const struct why_group *report_causes(const struct report *report, const struct 
 /* Fewer spans are not worth a thread. */
 #define SPANS_BESIDE 100000
 
-/* The tables are made beside the search for causes, which is by far longer, but begins with work for
- * one thread. Both only read the model. */
-struct tables {
+/* The tables are made beside the search for causes, which is by far longer, but begins with work
+ * for one thread. Both only read the model. */
+struct report_tables {
 	struct making making;
 	const struct report_options *options;
 	pthread_t thread;
@@ -536,13 +536,13 @@ struct tables {
 
 static void *tables_main(void *arg)
 {
-	struct tables *tables = arg;
+	struct report_tables *tables = arg;
 
 	make(&tables->making, tables->options);
 	return NULL;
 }
 
-static void tables_begin(struct tables *tables)
+static void tables_begin(struct report_tables *tables)
 {
 	const struct model *model = tables->making.model;
 
@@ -554,7 +554,7 @@ static void tables_begin(struct tables *tables)
 		tables_main(tables);
 }
 
-static void tables_end(struct tables *tables)
+static void tables_end(struct report_tables *tables)
 {
 	if (tables->beside)
 		pthread_join(tables->thread, NULL);
@@ -568,7 +568,8 @@ int report_new(struct report **report, const struct model *model,
 	       const struct report_options *options, struct error *err)
 {
 	struct report *made = memory_zeroed(1, sizeof(*made));
-	struct tables tables = {.making = {.report = made, .model = model}, .options = options};
+	struct report_tables tables = {.making = {.report = made, .model = model},
+				       .options = options};
 	int result;
 
 	*report = NULL;
