@@ -112,6 +112,34 @@ static void test_spans_are_summed_up_by_name(void **state)
 	capture_free(&capture);
 }
 
+/* So many that a thread makes the tables (SPANS_BESIDE). */
+static void test_many_spans_are_summed_up_and_explained(void **state)
+{
+	const uint64_t count = 101000;
+	struct capture capture;
+	const struct report_span *row;
+	struct report *report;
+	uint64_t ts = 2000;
+
+	(void)state;
+	capture_begin(&capture, true);
+	capture_state(&capture, 1001, 11, WAFFLE_THREAD_RUNNING, false);
+	for (uint64_t i = 0; i < count; i++) {
+		capture_hit(&capture, ts, 11, SITE_STEP, i + 1, 0, 0, (uint64_t[]){i, 3, 0});
+		ts += 1 + i * 37 % 101; /* each of 1 … 101 equally often */
+		capture_end(&capture, ts, 11, i + 1);
+	}
+	report = report_of(capture_load(&capture, ts + 50000), REPORT_SORT_TOTAL);
+	row = &report->spans.data[0];
+	assert_int_equal(row->count, count);
+	assert_int_equal(row->total_ns, count * 51);
+	assert_int_equal(row->p50_ns, 51);
+	assert_int_equal(row->running_ns, count * 51);
+	assert_int_equal(report_causes(report, row)->explained_ns, count * 51);
+	report_free(report);
+	capture_free(&capture);
+}
+
 static void test_spans_of_unknown_length_are_no_slowest_where_records_were_lost(void **state)
 {
 	static const uint64_t order[] = {4, 3, 2, 1};
@@ -446,6 +474,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_percentiles_are_the_nearest_rank_of_the_sorted_values),
 		cmocka_unit_test(test_spans_are_summed_up_by_name),
+		cmocka_unit_test(test_many_spans_are_summed_up_and_explained),
 		cmocka_unit_test(
 			test_spans_of_unknown_length_are_no_slowest_where_records_were_lost),
 		cmocka_unit_test(test_slow_span_names_its_longest_wait_and_who_ended_it),

@@ -95,22 +95,23 @@ static void element_put(struct id_index *index, struct id_array array, uint32_t 
 
 static void index_grow(struct id_index *index, struct id_array array)
 {
+	struct id_index old = *index;
 	struct id_index bigger = {
-		.cap = index->cap ? index->cap * 2 : 64,
-		.seed = index->cap ? index->seed : hash_secret().factor,
+		.cap = old.cap ? old.cap * 2 : 64,
+		.seed = old.cap ? old.seed : hash_secret().factor,
 	};
 
 	bigger.slots = memory_get(bigger.cap * sizeof(*bigger.slots));
 	bigger.tags = memory_zeroed(bigger.cap, sizeof(*bigger.tags));
-	for (size_t i = 0; i < index->cap; i++) {
-		if (i + AHEAD < index->cap && index->tags[i + AHEAD])
+	for (size_t i = 0; i < old.cap; i++) {
+		if (i + AHEAD < old.cap && old.tags[i + AHEAD])
 			__builtin_prefetch((const char *)array.data +
-					   index->slots[i + AHEAD] * array.size);
-		if (index->tags[i])
-			element_put(&bigger, array, index->slots[i]);
+					   old.slots[i + AHEAD] * array.size);
+		if (old.tags[i])
+			element_put(&bigger, array, old.slots[i]);
 	}
-	id_index_free(index);
 	*index = bigger;
+	id_index_free(&old);
 }
 
 void id_index_put(struct id_index *index, struct id_array array, uint32_t element)
