@@ -160,6 +160,12 @@ def test_each_operation_has_the_launch_that_gave_it_to_the_gpu(gpu):
     assert {row["args"]["handle"] for row in launches if row["args"]["function"] == "cuLaunchKernel"} - {"0x0"}
 
 
+def test_filter_that_keeps_no_operation_is_the_reason_that_there_is_none(gpu, waffle):
+    capture, _ = gpu.record("calls")
+    waffle.fails(1, "gpu", "--filter", 'name == "nope"', capture.path,
+                 says="out.waffle: the filter keeps no operation of a GPU; leave it out")
+
+
 # ---- the order of streams ----
 
 def of_log_order(logged):

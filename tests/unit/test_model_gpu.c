@@ -12,6 +12,7 @@
 #include "calls_capture.h"
 
 #include "gpu_model.h"
+#include "model/gpu/gpu_timeline.h"
 
 #define OPS_MAX 32
 
@@ -34,6 +35,25 @@ static size_t awaited(const struct model *model, const struct model_gpu *gpu, ui
 
 #define launch(capture, ts, tid, id, stream)                                                       \
 	call_hit(capture, ts, tid, CALL_LAUNCH, id, 0x9000, 1, 1, stream)
+
+static void test_kernels_of_collectives_are_known_by_their_names(void **state)
+{
+	(void)state;
+	assert_true(gpu_timeline_communicates(
+		"ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"));
+	assert_true(gpu_timeline_communicates(
+		"_Z39ncclDevKernel_AllReduce_Sum_f32_RING_LL24ncclDevKernelArgsStorageILm4096EE"));
+	assert_true(gpu_timeline_communicates("void ncclKernel<int>(int*)"));
+	assert_true(gpu_timeline_communicates("_ZN4nccl6reduceEPf"));
+	assert_true(gpu_timeline_communicates("_ZL11mscclKernelPf"));
+	assert_true(gpu_timeline_communicates("rcclGenericKernel"));
+	assert_false(gpu_timeline_communicates("_Z18attention_backwardmPfi"));
+	assert_false(gpu_timeline_communicates("_Z10no_ncclpfiPf"));
+	assert_false(gpu_timeline_communicates("void scale<nccl>(float*)"));
+	assert_false(gpu_timeline_communicates("void "));
+	assert_false(gpu_timeline_communicates("_Z"));
+	assert_false(gpu_timeline_communicates(""));
+}
 
 static void test_capture_without_roles_has_no_gpu(void **state)
 {
@@ -401,6 +421,7 @@ static void test_links_of_a_span_stand_together(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_kernels_of_collectives_are_known_by_their_names),
 		cmocka_unit_test(test_capture_without_roles_has_no_gpu),
 		cmocka_unit_test(test_last_op_is_that_of_the_stream_and_process),
 		cmocka_unit_test(test_stream_synchronisation_waits_for_the_last_launch_on_it),

@@ -115,6 +115,9 @@ static int without_times(const struct gpu_timeline *timeline, const char *file, 
 	    reason.type == WAFFLE_KEY_STR)
 		return error_set(err, ENODATA, "%s: the GPU's times could not be recorded: %.*s",
 				 file, (int)reason.text_len, reason.text);
+	if (timeline->model->filtered.expression)
+		return error_set(err, ENODATA,
+				 "%s: the filter keeps no operation of a GPU; leave it out", file);
 	if (session)
 		return without_operations(timeline, file, err);
 	return error_set(err, ENODATA,

@@ -150,10 +150,20 @@ uint32_t gpu_timeline_awaited(const struct gpu_timeline *timeline,
 	return last;
 }
 
+/* The function's own name in the name of a kernel. That may be mangled: after "_Z", "_ZL" or "_ZN"
+ * come the length and the bytes of the outermost name. A template has its type before it, void. */
+static const char *function_name(const char *name)
+{
+	if (!strncmp(name, "_Z", 2))
+		return name + 2 + strspn(name + 2, "LN0123456789");
+	return strncmp(name, "void ", 5) ? name : name + 5;
+}
+
 bool gpu_timeline_communicates(const char *name)
 {
 	static const char *const begins[] = {"nccl", "rccl", "msccl"};
 
+	name = function_name(name);
 	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
 		if (!strncmp(name, begins[i], strlen(begins[i])))
 			return true;
