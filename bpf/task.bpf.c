@@ -48,7 +48,7 @@ __noinline int stack_hash(struct stack_scratch *scratch, __u32 count)
 	return 0;
 }
 
-/* `room`: bytes of addresses, a constant. */
+/* Reserves `room` bytes for the addresses. It is a constant, as the verifier demands. */
 static __always_inline __u32 trace_write(const struct stack_scratch *scratch, __u32 room,
 					 __u32 count, __u32 tgid, __u64 now)
 {

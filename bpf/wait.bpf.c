@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-/* Details of waits: what a wait was for, which the scheduler's programs have recorded here, and
- * what other tracepoints report: page faults, block devices, signals, CPU frequency. */
+/* Details of waits. The scheduler's programs call these functions to record what a wait was for.
+ * Programs at other tracepoints record page faults, block devices, signals and CPU frequency. */
 #include "vmlinux.h"
 #include "wait.h"
 
@@ -52,7 +52,8 @@ static __always_inline bool selected_add(__u64 set, __u32 word, __u64 *all)
 	return true;
 }
 
-/* If some of them can't be read, none are named: awaited descriptors could be missing. */
+/* Adds the descriptors of one word of the sets. If some of them can't be read, none are named:
+ * awaited descriptors could be missing. Returns 1 to end the loop. */
 static long selected_word(__u32 word, void *context)
 {
 	const struct selected *selected = context;
@@ -114,11 +115,11 @@ static __always_inline bool is_epoll(const struct thread_wait *wait)
 }
 
 /*
- * Returns the file that has become ready in an epoll, and its descriptor. NULL: none, as after a
- * timeout, or several: then other threads may have waited with this epoll, each for another one of
- * them. The list of ready files was empty when the thread began to wait, and what wakes the thread
- * is put into the list first. Other CPUs may change the list meanwhile, so each entry has to name
- * the epoll that it belongs to.
+ * Returns the file that has become ready in an epoll, and its descriptor. NULL: none is ready, as
+ * after a timeout, or several are. Then each of the threads that wait with this epoll may have
+ * waited for a different one. The list of ready files was empty when the thread began to wait, and
+ * what wakes the thread is put into the list first. Other CPUs may change the list meanwhile, so
+ * each entry has to name the epoll that it belongs to.
  */
 static __always_inline struct file *epoll_ready(struct file *epoll, __u32 *descriptor)
 {
@@ -193,7 +194,7 @@ __noinline int memory_emit(__u64 cgroups, __u32 tid, __u64 now, __u32 flags)
 			      states + bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id));
 	if (!state)
 		return 0;
-	/* Its first member. */
+	/* The state is the first member of struct mem_cgroup. */
 	level.counter = (__u64)state + bpf_core_field_offset(struct mem_cgroup, memory);
 	for (int i = 0; i < MEMORY_LEVELS && level.counter && !level.limit; i++)
 		memory_level_next(&level);

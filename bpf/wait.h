@@ -314,9 +314,10 @@ static __always_inline struct file *file_in(struct fdtable *table, __u32 descrip
 	return bpf_probe_read_kernel(&file, sizeof(file), files_at) ? NULL : file;
 }
 
-/* Records the details of a wait, if it has any. `who`: tgid and tid of the thread. `files`: its
- * struct fdtable if it waited for descriptors, of which `descriptor` is the argument of a system
- * call like read(); 0: it did not. Global, so that the verifier checks it once. */
+/* Records the details of a wait, if it has any. `who`: tgid and tid of the thread. `files`: the
+ * address of its struct fdtable; 0: it did not wait for descriptors. `descriptor`: the first
+ * argument of its system call, which is the descriptor in calls like read(). Global, so that the
+ * verifier checks it once. */
 int details_emit(struct thread_wait *wait, __u64 who, __u64 files, __u32 descriptor, __u64 now);
 
 static __noinline __attribute__((unused)) void wait_emit(struct thread_wait *wait,

@@ -32,7 +32,7 @@ def wait_until(condition, what, timeout=60.0):
 
 
 def busy_share(seconds=0.3):
-    """How much of the CPUs of this machine is in use now, of 1."""
+    """The share of this machine's CPU time that is in use now, from 0 to 1."""
 
     def look():
         with open("/proc/stat", encoding="ascii") as stat:

@@ -23,7 +23,7 @@ JUDGED_MIN = 3
 # the log. If that is so for more than half of the spans, it is waffle's fault. A cause that is wrong
 # and `certain` is its fault each time.
 RIGHT = 0.5
-# Of a row that may be late: a woken thread that gets its CPU later than this.
+# In a row that may be late, a woken thread is late if it gets its CPU after more than this.
 LATE_NS = 200_000
 # Samples of which the judge asks what most of them show.
 SAMPLES_MIN = 8

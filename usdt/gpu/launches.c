@@ -12,8 +12,8 @@
 #define TIMES 65536u
 
 /*
- * Where a parameter is among those of its call, in bytes; or one of these. All parameters of these
- * calls are handles, addresses, sizes and numbers in C's layout of a struct.
+ * The offset in bytes of a parameter among those of its call, or one of these. CUPTI passes the
+ * parameters as a struct: handles, addresses, sizes and numbers in the layout of C.
  */
 #define NONE 0xffu      /* the call has none, or we do not know where it is */
 #define DEFAULT 0xfeu   /* the stream is the default stream */
@@ -26,8 +26,8 @@
 enum call_kind {
 	NOT_WATCHED,
 	LAUNCH,
-	WAIT,  /* for the GPU */
-	QUERY, /* whether an event is done */
+	WAIT,  /* the host waits for the GPU */
+	QUERY, /* the host asks whether an event is done */
 	RECORD,
 	STREAM_WAIT,
 	/* These are reported when they return: */
@@ -39,8 +39,8 @@ enum call_kind {
 struct call_row {
 	const char *name; /* without _v2, _ptsz and _ptds; a `*` at the end stands for anything */
 	uint8_t kind;     /* enum call_kind */
-	uint8_t stream;   /* of STREAM_CREATE: what points to it */
-	uint8_t event;    /* of STREAM_CREATE: the flags */
+	uint8_t stream;   /* STREAM_CREATE has a pointer to the new stream here */
+	uint8_t event;    /* STREAM_CREATE has its flags here */
 };
 
 /* The first row that fits counts. */
@@ -112,7 +112,7 @@ static struct {
 } calls[CALLS_MAX];
 static uint32_t trigger;
 
-#define QUERY_NS 1 /* of a call of kind QUERY */
+#define QUERY_NS 1 /* stands for the time of a call of kind QUERY */
 
 /* Begins of the latest calls. A writer writes the time between two versions of the number, so that
  * a reader never takes the time of another call. */
@@ -121,7 +121,7 @@ static struct {
 	uint64_t ns;
 } times[TIMES];
 
-/* Whether the name had the suffix. */
+/* Returns whether the name had the suffix. */
 static bool suffix_cut(char *name, const char *suffix)
 {
 	size_t length = strlen(name), cut = strlen(suffix);
@@ -388,7 +388,7 @@ void launches_return(uint32_t cbid, const struct cupti_call *call)
 	errno = code;
 }
 
-/* What is kept of the call with this number; 0: nothing. */
+/* Returns what number_keep() kept of the call with this number; 0: nothing. */
 static uint64_t number_find(uint32_t correlation)
 {
 	uint32_t at = correlation % TIMES;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The calls that give work to a GPU, those that wait for it, and those that order the work of its
- * streams. CUPTI calls launches_call() in the program's threads at each of them. This records a
- * `launch` or a `wait` event with the number by which the operation refers to its call (the
- * correlation id), or an event of those that docs/gpu.md lists for the order of streams. Only calls
- * of the driver are watched: a call of the runtime makes one of the driver with the same number,
- * and libraries such as NCCL call the driver alone.
+ * streams. CUPTI calls launches_call() and launches_return() in the program's threads at each of
+ * them. These functions record a `launch` or a `wait` event with the number by which the operation
+ * refers to its call (the correlation id). For calls that order streams they record the events that
+ * docs/gpu.md lists. Only calls of the driver are watched: a call of the runtime makes one of the
+ * driver with the same number, and libraries such as NCCL call the driver alone.
  */
 #ifndef WAFFLE_USDT_GPU_LAUNCHES_H
 #define WAFFLE_USDT_GPU_LAUNCHES_H

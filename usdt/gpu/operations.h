@@ -23,9 +23,9 @@ enum gpu_name {
 	GPU_NAME_WAIT_FOR_STREAM,
 	GPU_NAME_WAIT_FOR_EVENT,
 	GPU_NAME_EVENT_RECORD,
-	GPU_NAME_CONTEXT_RECORD, /* of an event, on all streams of a context */
+	GPU_NAME_CONTEXT_RECORD, /* an event is recorded on all streams of a context */
 	GPU_NAME_STREAM_WAIT,
-	GPU_NAME_CONTEXT_WAIT, /* of all streams of a context, for an event */
+	GPU_NAME_CONTEXT_WAIT, /* all streams of a context wait for an event */
 	GPU_NAME_STREAM_CREATE,
 	GPU_NAME_CAPTURE_BEGIN,
 	GPU_NAME_CAPTURE_END,
@@ -40,9 +40,9 @@ enum gpu_name {
 /* Makes the names, once. */
 waffle_name_t *const *operations_names(void);
 
-/* CUPTI is a stand-in: from now on the names of events have the key `simulated`. What emits an
- * event always has OPERATIONS_SIMULATED as its last value, which names without the key leave out.
- * While no calls are watched. */
+/* Gives the names of events the key `simulated`, since CUPTI is a stand-in. No calls may be watched
+ * meanwhile. Every event is emitted with OPERATIONS_SIMULATED as its last value, which names
+ * without the key leave out. */
 void operations_simulate(void);
 #define OPERATIONS_SIMULATED waffle_bool(true)
 

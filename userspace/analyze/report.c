@@ -525,8 +525,8 @@ const struct why_group *report_causes(const struct report *report, const struct 
 /* Fewer spans are not worth a thread. */
 #define SPANS_BESIDE 100000
 
-/* The tables are made beside the search for causes, which is by far longer, but begins with work
- * for one thread. Both only read the model. */
+/* A second thread makes the tables during the search for causes, which takes by far longer, but
+ * begins with work for one thread. Both only read the model. */
 struct report_tables {
 	struct making making;
 	const struct report_options *options;

@@ -97,7 +97,7 @@ static uint32_t span_add(struct model *model, const struct model_span *span)
 	return index;
 }
 
-/* Adds the contexts of spans that have none, up to a number of spans: they had no begin. */
+/* Gives each of the first `count` spans a context. Those without a begin get an empty one. */
 static void contexts_fill(struct model *model, size_t count)
 {
 	size_t from = model->contexts.len;

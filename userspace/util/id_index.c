@@ -18,8 +18,9 @@ static uint64_t id_of(struct id_array array, uint32_t element)
 	return id;
 }
 
-/* Slots that an id is looked up in, one after the other. A block of ids whose line is taken goes to
- * another line, by a step of its own, rather than behind all ids of the line. */
+/* The slots in which an id is looked up, one after the other. If the slot in one cache line is
+ * taken, the next one is in another line, at a distance that the hash of the ids' block decides. In
+ * the same line, a block would wait behind all ids of another block. */
 struct probe {
 	size_t block, step, offset, count;
 	uint8_t tag;
@@ -44,8 +45,8 @@ static size_t probe_slot(const struct id_index *index, const struct probe *probe
 	return (probe->block & (blocks - 1)) * NEIGHBOURS + probe->offset % NEIGHBOURS;
 }
 
-/* The offset changes as well, since all ids may be multiples of a number, and once more after all
- * blocks, so that each slot comes in the end. */
+/* The offset changes as well: if all ids are multiples of a number, few offsets would be used.
+ * After all blocks it changes by one more, so that in the end each slot has been looked at. */
 static void probe_next(const struct id_index *index, struct probe *probe)
 {
 	probe->block += probe->step;

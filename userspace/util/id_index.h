@@ -2,9 +2,9 @@
 /*
  * Finds the elements of an array by their ids. An element begins with its id, a uint64_t, so an
  * entry of this hash table is only an index, and a byte of the id's hash. A quarter to five eighths
- * of the entries are free.
- * A zero-initialised table is empty. A program may choose the ids and try to make them collide, so
- * the hash differs between processes. Without memory the process ends (util/memory.h).
+ * of the entries are free. A zero-initialised table is empty. A program may choose the ids and try
+ * to make them collide, so the hash differs between processes. Without memory the process ends
+ * (util/memory.h).
  */
 #ifndef WAFFLE_UTIL_ID_INDEX_H
 #define WAFFLE_UTIL_ID_INDEX_H
@@ -16,7 +16,7 @@
 
 struct id_index {
 	uint32_t *slots; /* indexes of elements */
-	uint8_t *tags;   /* of each slot: bits of the id's hash; 0: it is free */
+	uint8_t *tags;   /* by slot: bits of the id's hash; 0: the slot is free */
 	size_t cap;      /* number of slots: a power of two, or 0 */
 	size_t len;
 	uint64_t seed;

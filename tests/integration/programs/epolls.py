@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """epolls.py WAY: prints its process ID, waits in epoll_wait() for several descriptors, and prints for each wait what it
-was for: a file, "several", or "none". Another process answers after 30 ms, each time over the connections or the pipe that it is told:
+was for: a file, "several", or "none". Another process answers after 30 ms, over the connections or the pipe that an
+order names. WAY says which of them become ready:
 
     plain    one of them, none before the timeout, one that another epoll watches
     several  two of them, and the process that waits can't run in between
@@ -23,7 +24,7 @@ def said(what):
 
 
 def alone_on_cpu(of_everyone):
-    """On one CPU with the other process, which cannot run meanwhile."""
+    """Runs on one CPU with the other process. With `of_everyone`, the other one cannot run meanwhile."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     if of_everyone:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
@@ -41,7 +42,7 @@ def answer(server, orders, answers):
 
 
 def start(way):
-    """Three connections, the descriptor for orders, and the pipe for answers."""
+    """Returns three connections, the descriptor for orders, and the pipe for answers."""
     server = socket.create_server(("127.0.0.1", 0))
     orders, answers = os.pipe(), os.pipe()
     if not os.fork():

@@ -37,8 +37,8 @@ static void take_turns(int from, int to, uint64_t until)
 	char byte = 0;
 
 	while (read(from, &byte, 1) == 1 && !byte) {
-		/* Between its time in a capture and that in schedstat, a switch takes about 1 µs.
-		 * So that this hardly counts, there are few. */
+		/* The times of a switch in a capture and in schedstat differ by about 1 µs. There
+		 * are few switches, so that this hardly counts. */
 		for (volatile int i = 0; i < 200000; i++)
 			;
 		byte = now_ns() >= until;

@@ -345,7 +345,7 @@ static struct why_verdict by_call(struct why_walk *walk, struct why_blocked *blo
 	return why_blocked_follow(walk, blocked, thread, WHY_GRADE_LIKELY);
 }
 
-static struct why_step *push(struct why_walk *walk, const struct why_blocked *blocked)
+static struct why_step *blocked_push(struct why_walk *walk, const struct why_blocked *blocked)
 {
 	struct why_step *step = why_walk_push(walk, blocked->thread, WAFFLE_THREAD_BLOCKED,
 					      blocked->from, blocked->to);
@@ -392,7 +392,7 @@ struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_s
 	/* While the thread is stopped, it does not wait for the object of its system call. */
 	if (blocked.kind != WAIT_STOPPED && blocked.stack.meaning.rule != MEANING_STOPPED)
 		blocked.object = object_of(walk, &blocked);
-	step = push(walk, &blocked);
+	step = blocked_push(walk, &blocked);
 	blocked.end_ts = blocked.interval->to_ts;
 	blocked.waiting = (struct why_waiting){
 		.kind = blocked.kind,

@@ -49,7 +49,7 @@ struct perfetto {
 	struct flow_index flows;
 	VEC(uint32_t) strays; /* spans that fit on no thread's track */
 	struct stack_names *names;
-	struct gpu_timeline *timeline; /* until the flows are made */
+	struct gpu_timeline *timeline; /* freed once the flows are made */
 	struct node_stacks *stacks;
 	struct slice_causes *causes;
 	/* By the number of a text: the last sequence that defined it. */

@@ -37,7 +37,7 @@ struct wait_slice {
 	uint32_t texts[WAIT_TEXT_COUNT];
 };
 
-/* NULL: the scheduler was not recorded. `timeline` is one of the model. */
+/* NULL: the scheduler was not recorded. `timeline` was made from the model. */
 struct slice_causes *slice_causes_open(const struct model *model, struct stack_names *names,
 				       const struct gpu_timeline *timeline);
 void slice_causes_close(struct slice_causes *causes);

@@ -29,7 +29,7 @@ static const struct {
 };
 #define LIBRARY_STREAM "handle" /* its key `stream` is CUPTI's number */
 
-/* The role of an event of libwaffle-gpu; SITE_ROLE_NONE: the site is no such one. */
+/* The role of an event of libwaffle-gpu; SITE_ROLE_NONE: the site is none of these events. */
 static uint16_t library_role(const struct site_info *site)
 {
 	if (site->kind != WAFFLE_SITE_EVENT || strcmp(site->category, GPU_CATEGORY) != 0)

@@ -151,7 +151,8 @@ uint32_t gpu_timeline_awaited(const struct gpu_timeline *timeline,
 }
 
 /* The function's own name in the name of a kernel. That may be mangled: after "_Z", "_ZL" or "_ZN"
- * come the length and the bytes of the outermost name. A template has its type before it, void. */
+ * come the length and the bytes of the outermost name. The name of a function template begins with
+ * its return type, void. */
 static const char *function_name(const char *name)
 {
 	if (!strncmp(name, "_Z", 2))

@@ -232,7 +232,8 @@ static void legacy_edges(struct timeline_sweep *sweep, uint32_t index,
 	}
 }
 
-/* The operations of a launch come after what their stream waits for. `first`: of its call. */
+/* Puts the operations of a launch after what their stream waits for. `first`: the launch is the
+ * first one of its call. */
 static void lane_launch(struct timeline_sweep *sweep, uint32_t channel,
 			const struct gpu_timeline_launch *launch, bool first)
 {
@@ -269,7 +270,7 @@ static void sweep_work(struct timeline_sweep *sweep, const struct sweep_item *it
 		lane_launched(sweep, item->channel, ts);
 }
 
-/* Launches that no probe recorded, up to a time. */
+/* Goes on through the launches that no probe recorded, up to a time. */
 static void sweep_own_launches(struct timeline_sweep *sweep, uint64_t until_ts)
 {
 	const struct gpu_timeline *timeline = sweep->timeline;

@@ -94,8 +94,8 @@ void timeline_wait_add(struct timeline_build *build, const struct gpu_record_op 
 /* Follows the streams by CUPTI's numbers, in order of time. */
 struct timeline_follow *timeline_follow_new(const struct timeline_build *build);
 void timeline_follow_free(struct timeline_follow *follow);
-/* Adds the operations that a call waited for, which began at `ts`, by the stream or the context
- * that it waited for. False: the operations are unknown, or not all known. */
+/* Adds the operations that a call waited for. The call began at `ts`, and waited for a stream or a
+ * context. False: the operations are unknown, or not all known. */
 bool timeline_follow_wait(struct timeline_follow *follow, const struct timeline_wait *wait,
 			  uint64_t ts, timeline_ops *ops);
 

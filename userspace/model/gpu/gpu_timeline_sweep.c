@@ -114,7 +114,7 @@ static void items_of_syncs(struct timeline_sweep *sweep)
 	}
 }
 
-/* The waits of processes whose calls no probe recorded. */
+/* Adds the waits of processes whose calls no probe recorded. */
 static void items_of_waits(struct timeline_sweep *sweep)
 {
 	for (size_t i = 0; i < sweep->build->waits.len; i++) {

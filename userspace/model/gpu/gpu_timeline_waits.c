@@ -102,7 +102,7 @@ static void stream_follow(struct timeline_follow *follow, uint32_t index, uint64
 
 /* ---- waits ---- */
 
-/* All streams of the context with work that no such wait has covered. */
+/* Adds the last operation of each stream of the context with work that no such wait has covered. */
 static void context_await(struct timeline_follow *follow, const struct timeline_wait *wait,
 			  uint64_t ts, timeline_ops *ops)
 {

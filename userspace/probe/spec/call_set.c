@@ -90,8 +90,8 @@ static int add_tracepoints(struct call_set *set, const struct call_spec *spec, s
 	return result;
 }
 
-/* An entry has 28 KB, of which most stay zero. So many of them at once come from the kernel, as
- * zero pages of which only those that are written take memory and time. */
+/* An entry has 28 KB, of which most stay zero. calloc() takes a block of this many entries from the
+ * kernel as zero pages, and only pages that are written take memory and time. */
 #define ENTRIES_OF_BLOCK 32
 
 /* Memory for the next entry, which is zero. NULL: out of memory. */

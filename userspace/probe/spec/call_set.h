@@ -78,7 +78,7 @@ struct set_group {
 struct call_set {
 	struct spec_tables tables;
 	VEC(struct set_entry *) entries;
-	VEC(struct set_entry *) blocks; /* of memory, which the entries are in */
+	VEC(struct set_entry *) blocks; /* the memory of the entries, in arrays */
 	VEC(struct set_name) names;
 	struct keymap heads; /* name → the last such index in `names` */
 	tracepoint_list tracepoints;
