@@ -5,9 +5,8 @@
 #include <string.h>
 
 #include "target/process/descriptors.h"
-#include "util/memory.h"
 
-/* What only one kind of file can have done. */
+/* Wake-ups that only one kind of file can cause. */
 static const struct {
 	uint32_t hint;
 	const char *name; /* a part of that file's name */
@@ -23,17 +22,6 @@ static bool came_later(const struct store_object *object, uint32_t hints)
 	return false;
 }
 
-/* The object that a later wait of the thread had. */
-static const struct store_object *object_of(const struct why_walk *walk, uint32_t thread,
-					    size_t index)
-{
-	const struct why_interval *interval =
-		&walk->intervals.threads[thread].intervals.data[index];
-	const struct model_wait *wait = model_wait_at(walk->model, thread, interval->from_ts);
-
-	return wait ? store_reader_object(walk->model->reader, wait->object) : NULL;
-}
-
 bool why_blocked_find_ready(const struct why_walk *walk, struct why_blocked *blocked, size_t last)
 {
 	struct wait_facts *facts = &blocked->facts;
@@ -42,7 +30,9 @@ bool why_blocked_find_ready(const struct why_walk *walk, struct why_blocked *blo
 	if (!facts->syscall || strncmp(facts->syscall, "epoll_", strlen("epoll_")) != 0)
 		return false;
 	if (last > blocked->index)
-		object = object_of(walk, blocked->thread, last);
+		object = why_wait_object(
+			walk, blocked->thread,
+			&walk->intervals.threads[blocked->thread].intervals.data[last]);
 	if (object && !descriptor_is_epoll(object->name) &&
 	    came_later(object, blocked->waker.hints))
 		object = NULL;

@@ -72,21 +72,13 @@ static const uint64_t *args_of(const struct why_walk *walk, const struct why_int
 							: NULL;
 }
 
-static const struct store_object *object_of(const struct why_walk *walk, uint32_t thread,
-					    const struct why_interval *interval)
-{
-	const struct model_wait *wait = model_wait_at(walk->model, thread, interval->from_ts);
-
-	return wait ? store_reader_object(walk->model->reader, wait->object) : NULL;
-}
-
 /* poll(2) and select(2): whether both wait for the same descriptors. Their list may be at another
  * address each time. */
 static bool is_same_list(const struct why_walk *walk, uint32_t thread, const struct why_interval *a,
 			 const struct why_interval *b)
 {
-	const struct store_object *first = object_of(walk, thread, a);
-	const struct store_object *second = object_of(walk, thread, b);
+	const struct store_object *first = why_wait_object(walk, thread, a);
+	const struct store_object *second = why_wait_object(walk, thread, b);
 
 	return first && second && *first->name && !strcmp(first->name, second->name) &&
 	       !strcmp(first->detail, second->detail) &&
