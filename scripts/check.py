@@ -250,7 +250,7 @@ class SetUp:
                                             stdout=log, stderr=subprocess.STDOUT)
 
     def finish(self):
-        """Waits for its end. Returns an empty string, or why it failed with the end of its output."""
+        """Waits for its end. Returns an empty string; of a failure, the status and the end of the output."""
         status = self.process.wait()
         with open(self.log, encoding="utf-8", errors="replace") as log:
             return f"exit status {status}\n{log.read()[-4000:]}" if status else ""

@@ -142,6 +142,7 @@ static void made_ordered(struct made *made, const uint8_t *at, uint32_t tid)
 	struct made_hit hit = made_hit(made, ORDERED + at[2] % (SITES - ORDERED), tid);
 
 	hit.words[0] = at[3] >> 5;
+	/* The second value of the first three sites is a correlation id. */
 	hit.words[1] = at[3] & (at[2] % (SITES - ORDERED) < 3 ? 31 : 3);
 	made_append(made, &hit, 2);
 }

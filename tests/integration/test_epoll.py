@@ -76,6 +76,6 @@ def test_redis_names_the_client_whose_command_came(waffle, redis):
     capture = attached.stop()
     details = [row["args"].get("detail", "") for row in capture.rows("wait", tid=redis.pid)]
     came = [int(detail.rpartition(":")[2]) for detail in details if detail.startswith("tcp ")]
-    # Its own timer may end a wait just before.
+    # A timer of redis-server may end a wait just before a command comes.
     rest = iter(asked)
     assert len(came) >= len(asked) - 2 and all(port in rest for port in came), (came, asked)

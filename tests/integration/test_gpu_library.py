@@ -46,8 +46,9 @@ class Gpu:
         return Capture(self.waffle, path), result
 
     def delivered(self, *faults):
-        """The records that CUPTI has delivered, or those with one of these faults, such as "dropped". Of cuEventQuery() only
-        dropped ones count, since nobody knows what those were. The program may be writing the last line."""
+        """The records that CUPTI has delivered, or those with one of these faults, such as "dropped". Records of
+        cuEventQuery() count only if they were dropped, since the library can't know what a dropped record was. The
+        program may be writing the last line."""
         with open(self.log, encoding="utf-8") as lines:
             rows = [json.loads(line) for line in lines if line.endswith("\n")]
         rows = [row for row in rows if row["name"] != "cuEventQuery" or row["fault"] == "dropped"]
@@ -169,7 +170,7 @@ def test_filter_that_keeps_no_operation_is_the_reason_that_there_is_none(gpu, wa
 # ---- the order of streams ----
 
 def of_log_order(logged):
-    """The event of the library that a call of the program's log is."""
+    """The library's event for a call in the program's log; None: it has no event."""
     name = re.sub("^cu(da)?|(_v2)?(_pts[zd])?$", "", logged["call"])
     per_thread = logged["call"].endswith("_ptsz") and not logged.get("stream")
     stream = {"handle": 2 if per_thread else logged.get("stream")}

@@ -21,7 +21,7 @@ static struct id_array array_of(const struct element *elements)
 	return (struct id_array){elements, sizeof(*elements)};
 }
 
-/* Puts elements with the ids `first`, `first` + `step`, …, and finds each one and none beside. */
+/* Puts elements with the ids `first`, `first` + `step`, …, and finds these and no others. */
 static void check_ids(uint64_t first, uint64_t step)
 {
 	struct element *elements = calloc(COUNT, sizeof(*elements));

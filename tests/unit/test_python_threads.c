@@ -188,7 +188,7 @@ static void thread_seen(const struct python_thread *thread, void *arg)
 	*seen = *thread;
 }
 
-/* The thread that the search finds, at most one. Its name is "" if there is none. */
+/* Returns the only thread that the search finds. Its name is "" if there is none. */
 static struct python_thread thread_get(const struct layout *layout)
 {
 	struct python_thread seen = {0};

@@ -112,7 +112,7 @@ static void test_spans_are_summed_up_by_name(void **state)
 	capture_free(&capture);
 }
 
-/* So many that a thread makes the tables (SPANS_BESIDE). */
+/* There are so many spans that a second thread makes the tables (SPANS_BESIDE). */
 static void test_many_spans_are_summed_up_and_explained(void **state)
 {
 	const uint64_t count = 101000;

@@ -142,7 +142,7 @@ static void test_spans_of_one_capture_only_are_there_without_the_other_side(void
 	capture_free(&captures[1]);
 }
 
-/* Waits for one of two locks: of `often`, each of `spans` spans, of `once`, only the first. */
+/* The first one of `spans` spans waits for /once, for 1 ns. The others wait for /often. */
 static struct why_aggregate *capture_of_two(struct capture *capture, unsigned spans)
 {
 	uint64_t ts = CAPTURE_START + 100;
@@ -177,7 +177,7 @@ static char *text_of(const struct why_comparison *comparison)
 	return text;
 }
 
-/* A nanosecond of one in four spans is none of an average one. */
+/* If one of four spans waits for 1 ns, an average span waits for 0 ns, rounded. */
 static void test_what_takes_no_time_in_either_capture_is_not_in_the_text(void **state)
 {
 	struct capture captures[WHY_SIDES];

@@ -7,7 +7,7 @@
 #include <linux/filter.h>
 
 #define ROUNDS 4
-#define TURN_MS 1000 /* of the first SYN: TCP_TIMEOUT_INIT */
+#define TURN_MS 1000 /* the kernel sends the first SYN again after it: TCP_TIMEOUT_INIT */
 
 static pthread_barrier_t asked;
 static int listening[ROUNDS];

@@ -244,7 +244,7 @@ static waffle_value_t event_of(uint32_t cbid, const void *params)
 	return waffle_value_word_(WAFFLE_KEY_PTR, handle_at(params, calls[cbid].event));
 }
 
-/* Some calls of the driver make another one, with the same number. */
+/* Whether another call of the driver made this one. Both have the same number. */
 static bool is_nested(const struct cupti_call *call)
 {
 	uint32_t at = call->correlation % TIMES;

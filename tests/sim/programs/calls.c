@@ -185,7 +185,7 @@ static void waits(struct calls *calls)
 	MUST(LOGGED(cuStreamWaitEvent, (calls->other, calls->event, 0),
 		    "\"stream\": %lu, \"event\": %lu", U(calls->other), U(calls->event)));
 	MUST(LOGGED(cuEventSynchronize, (calls->event), "\"event\": %lu", U(calls->event)));
-	MUST(cuEventQuery(calls->event)); /* is done, and no wait */
+	MUST(cuEventQuery(calls->event)); /* the event is done: no wait */
 	MUST(LOGGED(cuStreamSynchronize, (calls->stream), "\"stream\": %lu", U(calls->stream)));
 	MUST(LOGGED(cuCtxSynchronize, (), "%s", ""));
 }

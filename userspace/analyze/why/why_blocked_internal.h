@@ -52,9 +52,9 @@ bool why_blocked_polls_timer(const struct why_blocked *blocked);
 /* A signal that the thread did not wait for ended the wait. */
 struct why_verdict why_blocked_signalled(struct why_walk *walk, struct why_blocked *blocked);
 
-/* Makes the file that became ready the object of a wait in epoll_wait(); in why_ready.c. That is
- * the object of the interval `last`, with which the series of the wait ended. Returns whether the
- * object has changed. */
+/* Sets the object of a wait in epoll_wait() to the file that became ready; in why_ready.c. If the
+ * series of the wait ended with a later interval `last`, that is the object of `last`. If something
+ * else ended the wait, the object is unknown. Returns whether the object has changed. */
 bool why_blocked_find_ready(const struct why_walk *walk, struct why_blocked *blocked, size_t last);
 
 /* An interrupt ended the wait; in why_interrupted.c. */
