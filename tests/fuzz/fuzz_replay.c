@@ -20,6 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define THING_BYTES 6
 
 static struct model_span spans[SPANS];
+static struct model_context contexts[SPANS];
 static struct model_thread threads[THREADS];
 static struct model_process process = {.rank = MODEL_NONE};
 static const struct store_meta meta = {.filter = ""};
@@ -39,6 +40,8 @@ static struct model model_make(void)
 					       .frame = MODEL_NONE};
 	model.spans.data = spans;
 	model.spans.len = SPANS;
+	model.contexts.data = contexts;
+	model.contexts.len = SPANS;
 	model.threads.data = threads;
 	model.threads.len = THREADS;
 	model.processes.data = &process;

@@ -343,6 +343,22 @@ def test_recorded_training_replays_and_knows_who_was_late(waffle, training):
     assert change["rank 1: not late"] < -0.2 and change["kernels: 2x"] < -0.2
     assert change["rank 1: not late"] < min(change["rank 0: not late"], change["rank 2: not late"])
     assert all(row["changed"] for row in found["what_if"])
+    # Launches of kernels are events, so nobody knows how long they took; those of copies have a duration.
+    launches = found["what_if"][-1]
+    assert launches["untimed"] > 0 and not any(row["untimed"] for row in found["what_if"][:-1])
+    for row in found["what_if"]:
+        assert row["change"] == pytest.approx(row["replayed_ns"] / row["unmodified_ns"] - 1)
+    said = replay(waffle, training, "--what-if=launches: 0").stdout
+    assert f"({launches['changed']:,} changed, {launches['untimed']:,} not: their time is unknown)\n" in said
+
+
+def test_launches_whose_time_is_unknown_are_not_said_to_be_changed(waffle, waffle_program, tmp_path):
+    build, path = pathlib.Path(waffle_program).parent, tmp_path / "own.waffle"
+    subprocess.run([build / "sim/work", "streams", "20"], stdout=subprocess.DEVNULL, check=True,
+                   env={**os.environ, "CUDA_INJECTION64_PATH": str(build / "libwaffle-gpu.so"),
+                        "LD_LIBRARY_PATH": str(build / "sim"), "WAFFLE_TRACE": str(path)})
+    said = replay(waffle, path, "--what-if=launches: 0", code=1).stderr
+    assert "'launches: 0' changes nothing: how long these calls took was not recorded" in said and said.count("\n") == 1
 
 
 def test_recorded_runs_of_a_program_are_the_same(waffle, training):

@@ -266,8 +266,8 @@ static int ops_prepare(struct issue *issue, struct error *err)
 			continue;
 		if (device != MODEL_NONE && device != stream->device)
 			return error_set(err, EINVAL,
-					 "--on-gpu: the capture has the work of several GPUs; "
-					 "choose the streams of one with --stream");
+					 "--on-gpu: the capture has the work of several GPUs or "
+					 "processes; record one process that uses one GPU");
 		device = stream->device;
 		if (++streams > STREAMS_MAX)
 			return error_set(err, E2BIG,

@@ -68,7 +68,7 @@ static int row_add(struct replay_report *report, const struct replay_what_if *wh
 		   struct error *err)
 {
 	struct replay_answer answer;
-	double error = fabs(report->error), unmodified;
+	double error = fabs(report->error);
 	struct replay_row row = {.what_if = what_if};
 	int result = replay_what_if_run(report->build, what_if, report->selected, &answer, err);
 
@@ -79,13 +79,14 @@ static int row_add(struct replay_report *report, const struct replay_what_if *wh
 		return error_set(err, ERANGE, "--what-if: '%s' would take more than a year",
 				 what_if->text);
 	}
-	/* The measured time of what the answer is about, which may leave out a rank. */
-	unmodified = (double)answer.result.measured_ns * (1 + report->error);
+	row.unmodified_ns = scaled(answer.result.measured_ns, 1 + report->error);
 	row.matched = answer.matched;
+	row.untimed = answer.untimed;
 	row.replayed_ns = answer.result.replayed_ns;
 	row.low_ns = scaled(row.replayed_ns, 1 - error);
 	row.high_ns = scaled(row.replayed_ns, 1 + error);
-	row.change = unmodified > 0 ? (double)row.replayed_ns / unmodified - 1 : 0;
+	row.change =
+		row.unmodified_ns ? (double)row.replayed_ns / (double)row.unmodified_ns - 1 : 0;
 	vec_add(&report->rows, row);
 	replay_result_free(&answer.result);
 	return 0;

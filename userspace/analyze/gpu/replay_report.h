@@ -16,10 +16,12 @@ extern const char *const replay_mode_names[REPLAY_MODE_COUNT];
 /* The answer to a what-if. */
 struct replay_row {
 	const struct replay_what_if *what_if;
-	uint64_t matched;
+	uint64_t matched, untimed; /* as in struct replay_answer */
 	uint64_t replayed_ns;
 	uint64_t low_ns, high_ns; /* the replay's own error around replayed_ns */
-	double change;            /* against the unmodified replay, as a part of it */
+	double change;            /* against unmodified_ns, as a part of it */
+	/* The unmodified replay of what the answer is about, which may leave out a rank. */
+	uint64_t unmodified_ns;
 };
 
 struct replay_report {

@@ -249,6 +249,20 @@ static bool span_matches(const struct replay_what_if *what_if, const struct mode
 	return filter_eval(what_if->filter, &subject) == FILTER_YES;
 }
 
+/* Whether a node is the launch of a call of which it is not known how long it took: it was recorded
+ * as an event. In the replay, that time belongs to what its thread does until the next call. */
+static bool is_untimed(const struct replay_build *build, uint32_t node)
+{
+	const struct gpu_timeline *timeline = build->timeline;
+	struct replay_origin origin = build->origins.data[node];
+	const struct gpu_timeline_launch *launch;
+
+	if (origin.kind != REPLAY_ORIGIN_LAUNCH)
+		return false;
+	launch = &timeline->launches.data[origin.index];
+	return launch->host == MODEL_NONE || launch->host_kind != MODEL_NODE_SPAN;
+}
+
 static bool node_matches(const struct matcher *matcher, uint32_t node)
 {
 	const struct replay_what_if *what_if = matcher->what_if;
@@ -291,6 +305,10 @@ static void durations_run(const struct replay_build *build, const struct replay_
 		dur_ns[i] = graph->nodes.data[i].dur_ns;
 		if ((selected && !selected[i]) || !node_matches(&matcher, i))
 			continue;
+		if (is_untimed(build, i)) {
+			answer->untimed++;
+			continue;
+		}
 		dur_ns[i] = changed_ns(what_if, dur_ns[i]);
 		answer->matched++;
 	}
@@ -341,6 +359,12 @@ int replay_what_if_run(const struct replay_build *build, const struct replay_wha
 				 "--what-if: '%s' changes nothing: no other rank of the capture "
 				 "meets rank %u in a collective whose kernels were recorded",
 				 what_if->text, what_if->rank);
+	if (answer->untimed)
+		return error_set(
+			err, ENOENT,
+			"--what-if: '%s' changes nothing: how long these calls took was not "
+			"recorded (docs/replay.md)",
+			what_if->text);
 	return error_set(err, ENOENT,
 			 "--what-if: '%s' matches none of the operations that are replayed; "
 			 "waffle-bpf gpu lists the kernels",

@@ -45,6 +45,7 @@ bool replay_what_if_needs_spans(const struct replay_what_if *what_if);
 
 struct replay_answer {
 	uint64_t matched; /* operations, calls or collectives that the what-if changes */
+	uint64_t untimed; /* launches that it does not, since nobody knows how long they took */
 	struct replay_result result;
 };
 

@@ -79,6 +79,8 @@ static void rows_json(struct json *json, const struct replay_report *report)
 		json_object_begin(json);
 		json_field_string(json, "what_if", row->what_if->text);
 		json_field_u64(json, "changed", row->matched);
+		json_field_u64(json, "untimed", row->untimed);
+		json_field_u64(json, "unmodified_ns", row->unmodified_ns);
 		json_field_u64(json, "replayed_ns", row->replayed_ns);
 		json_field_u64(json, "low_ns", row->low_ns);
 		json_field_u64(json, "high_ns", row->high_ns);

@@ -181,7 +181,13 @@ static void put_rows(const struct replay_report *report, bool colour, FILE *out)
 		put_cell(out, 12, row->high_ns);
 		fprintf(out, "  %+6.1f %%  (", percent(row->change, 0.05));
 		put_count(out, row->matched);
-		fputs(" changed)\n", out);
+		fputs(" changed", out);
+		if (row->untimed) {
+			fputs(", ", out);
+			put_count(out, row->untimed);
+			fputs(" not: their time is unknown", out);
+		}
+		fputs(")\n", out);
 	}
 }
 
