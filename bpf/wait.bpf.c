@@ -481,7 +481,7 @@ struct socket_address {
 	__u16 family, port; /* the port is in network byte order */
 	__u32 address;      /* struct sockaddr_in has its IPv4 address here */
 };
-#define ADDRESS6_OFFSET 8 /* of sin6_addr in struct sockaddr_in6 */
+#define ADDRESS6_OFFSET 8 /* struct sockaddr_in6 has its address (sin6_addr) here */
 
 /* Returns the user address of the destination that the current system call sends to; 0: unknown. */
 static __always_inline __u64 address_find(struct task_struct *task)

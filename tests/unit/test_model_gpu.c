@@ -50,6 +50,7 @@ static void test_kernels_of_collectives_are_known_by_their_names(void **state)
 	assert_false(gpu_timeline_communicates("_Z18attention_backwardmPfi"));
 	assert_false(gpu_timeline_communicates("_Z10no_ncclpfiPf"));
 	assert_false(gpu_timeline_communicates("void scale<nccl>(float*)"));
+	assert_false(gpu_timeline_communicates("_Z5LncclPf"));
 	assert_false(gpu_timeline_communicates("void "));
 	assert_false(gpu_timeline_communicates("_Z"));
 	assert_false(gpu_timeline_communicates(""));

@@ -244,7 +244,7 @@ static waffle_value_t event_of(uint32_t cbid, const void *params)
 	return waffle_value_word_(WAFFLE_KEY_PTR, handle_at(params, calls[cbid].event));
 }
 
-/* Whether another call of the driver made this one. Both have the same number. */
+/* True: another call of the driver made this one, and CUPTI gave both the same correlation id. */
 static bool is_nested(const struct cupti_call *call)
 {
 	uint32_t at = call->correlation % TIMES;
@@ -342,7 +342,8 @@ void launches_call(uint32_t cbid, const struct cupti_call *call)
 	errno = code;
 }
 
-/* Whether a stream and the legacy default stream wait for each other depends on its flags. */
+/* Records the creation of a stream. Its flags say whether it and the legacy default stream wait for
+ * each other. */
 static void stream_made(waffle_name_t *name, uint32_t cbid, const struct cupti_call *call)
 {
 	const void *made = (const void *)(uintptr_t)handle_at(call->params, calls[cbid].stream);

@@ -28,8 +28,8 @@ void launches_return(uint32_t cbid, const struct cupti_call *call);
 
 /* When the call with this number began (CLOCK_MONOTONIC); 0: it is not known (any more). */
 uint64_t launches_time(uint32_t correlation);
-/* Whether the call with this number only asked whether an event is done (cuEventQuery). If it is,
- * CUPTI reports the call as one that waited for the event. */
+/* True: the call with this number was cuEventQuery(), which does not wait. If the event is done,
+ * CUPTI reports the call as a wait for it all the same. */
 bool launches_is_query(uint32_t correlation);
 
 #endif

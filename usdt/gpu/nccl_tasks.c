@@ -19,7 +19,7 @@ struct nccl_part {
 	uint32_t generation, next;
 	uint16_t type; /* enum nccl_event_type; 0: free */
 	uint8_t wait;  /* of a step: enum nccl_wait, or STATE_NONE */
-	bool barrier;  /* of a phase: in it the kernel waits for those of other ranks */
+	bool barrier;  /* set in a phase in which the kernel waits for the kernels of other ranks */
 	/* Of a channel: how long it was at barriers. Of a phase: the GPU's time of its begin. */
 	uint64_t gpu_ns;
 	void *parent; /* of a phase: the channel's handle */

@@ -423,6 +423,9 @@ void model_free(struct model *model);
  * record was dropped. */
 const struct model_wait *model_wait_at(const struct model *model, uint32_t thread,
 				       uint64_t from_ts);
+/* The object of a wait. NULL: it is unknown, or `wait` is NULL. */
+const struct store_object *model_wait_object(const struct model *model,
+					     const struct model_wait *wait);
 /* The wait in which a thread is when the capture ends; NULL: it is in none, or it has no record. */
 const struct model_open_wait *model_open_wait_of(const struct model *model, uint32_t thread);
 /* The wake-up of a thread at ts; NULL: not recorded. */

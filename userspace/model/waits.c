@@ -302,6 +302,12 @@ const struct model_wait *model_wait_at(const struct model *model, uint32_t threa
 	return bsearch(&key, model->waits.data, model->waits.len, sizeof(key), wait_compare);
 }
 
+const struct store_object *model_wait_object(const struct model *model,
+					     const struct model_wait *wait)
+{
+	return wait ? store_reader_object(model->reader, wait->object) : NULL;
+}
+
 const struct model_open_wait *model_open_wait_of(const struct model *model, uint32_t thread)
 {
 	const struct model_open_wait *waits = model->open_waits.data;

@@ -32,7 +32,7 @@ enum problem {
 };
 _Static_assert(PROBLEM_EDGES + 1 == GPU_PROBLEMS, "one text for each problem");
 
-/* What stands after the number. */
+/* The text follows the number of cases. */
 static const struct {
 	const char *one, *many;
 } problem_texts[GPU_PROBLEMS] = {

@@ -2,7 +2,6 @@
 #include "util/syscall_names.h"
 
 #include <seccomp.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -56,4 +55,9 @@ const char *syscall_name(const char *machine, int number)
 		return known[i][number].name;
 	}
 	return NULL;
+}
+
+bool syscall_name_is_epoll(const char *name)
+{
+	return name && !strncmp(name, "epoll_", strlen("epoll_"));
 }

@@ -3,8 +3,12 @@
 #ifndef WAFFLE_UTIL_SYSCALL_NAMES_H
 #define WAFFLE_UTIL_SYSCALL_NAMES_H
 
+#include <stdbool.h>
+
 /* The name of a system call, from libseccomp. `machine` is uname's ("x86_64", "aarch64"). NULL:
  * unknown. It lives as long as this process. To be called by one thread only. */
 const char *syscall_name(const char *machine, int number);
+/* Whether a name of a system call, which may be NULL, is that of epoll_wait(2) or a relative. */
+bool syscall_name_is_epoll(const char *name);
 
 #endif

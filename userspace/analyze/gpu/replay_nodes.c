@@ -30,11 +30,12 @@ static uint64_t min(uint64_t left, uint64_t right)
 static struct draft draft_launch(const struct gpu_timeline *timeline, uint32_t index)
 {
 	const struct gpu_timeline_launch *launch = &timeline->launches.data[index];
+	uint32_t host = gpu_launch_host_span(launch);
 	struct draft draft = {launch->ts, launch->ts,     launch->ts,
 			      index,      launch->thread, REPLAY_ORIGIN_LAUNCH};
 
-	if (launch->host != MODEL_NONE && launch->host_kind == MODEL_NODE_SPAN)
-		draft.end_ts = max(launch->ts, timeline->model->spans.data[launch->host].end_ts);
+	if (host != MODEL_NONE)
+		draft.end_ts = max(launch->ts, timeline->model->spans.data[host].end_ts);
 	return draft;
 }
 

@@ -249,18 +249,14 @@ static bool span_matches(const struct replay_what_if *what_if, const struct mode
 	return filter_eval(what_if->filter, &subject) == FILTER_YES;
 }
 
-/* Whether a node is the launch of a call of which it is not known how long it took: it was recorded
- * as an event. In the replay, that time belongs to what its thread does until the next call. */
+/* The node is a launch, and the capture does not show how long its call took. In the replay, that
+ * time belongs to what the thread does until its next call. */
 static bool is_untimed(const struct replay_build *build, uint32_t node)
 {
-	const struct gpu_timeline *timeline = build->timeline;
 	struct replay_origin origin = build->origins.data[node];
-	const struct gpu_timeline_launch *launch;
 
-	if (origin.kind != REPLAY_ORIGIN_LAUNCH)
-		return false;
-	launch = &timeline->launches.data[origin.index];
-	return launch->host == MODEL_NONE || launch->host_kind != MODEL_NODE_SPAN;
+	return origin.kind == REPLAY_ORIGIN_LAUNCH &&
+	       gpu_launch_host_span(&build->timeline->launches.data[origin.index]) == MODEL_NONE;
 }
 
 static bool node_matches(const struct matcher *matcher, uint32_t node)

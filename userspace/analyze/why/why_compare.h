@@ -38,7 +38,8 @@ struct why_comparison {
  * why_comparison_free(). */
 void why_compare(struct why_comparison *comparison, const struct why_aggregate *before,
 		 const struct why_aggregate *after, const char *name);
-/* Whether it is 0 ns of an average span, rounded, in both captures. Such causes come last. */
+/* True: in both captures, an average span has less than half a nanosecond of the cause. Such causes
+ * come last. */
 bool why_change_is_nothing(const struct why_change *change);
 void why_comparison_free(struct why_comparison *comparison);
 

@@ -438,9 +438,8 @@ static uint32_t object_nearby(const struct why_walk *walk, uint32_t thread,
 const struct store_object *why_wait_object(const struct why_walk *walk, uint32_t thread,
 					   const struct why_interval *interval)
 {
-	const struct model_wait *wait = model_wait_at(walk->model, thread, interval->from_ts);
-
-	return wait ? store_reader_object(walk->model->reader, wait->object) : NULL;
+	return model_wait_object(walk->model,
+				 model_wait_at(walk->model, thread, interval->from_ts));
 }
 
 struct wait_facts why_facts_of(const struct why_walk *walk, uint32_t thread,

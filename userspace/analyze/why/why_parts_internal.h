@@ -280,7 +280,7 @@ bool why_is_signalled(const struct why_walk *walk, uint32_t thread, uint64_t ts,
 void why_evidence_init(struct why_walk *walk, const struct why_walk *like);
 /* When the thread was back on a CPU after the wait of an interval; 0: not in the capture. */
 uint64_t why_switched_in(const struct why_walk *walk, uint32_t thread, size_t index);
-/* What a thread waited for in an interval; NULL: unknown. */
+/* Returns the object that a thread waited for in an interval. NULL: it is unknown. */
 const struct store_object *why_wait_object(const struct why_walk *walk, uint32_t thread,
 					   const struct why_interval *interval);
 struct why_waker why_waker_of(const struct why_walk *walk, uint32_t thread, size_t index);

@@ -117,7 +117,7 @@ static void add_memory(struct why_walk *walk, const struct why_blocked *blocked,
 
 /* ---- disks ---- */
 
-/* What all neighbours of one name did. */
+/* The sum of what neighbours that have the same name transferred. */
 struct neighbour {
 	uint32_t comm, thread; /* the first one's */
 	uint64_t bytes;
@@ -125,8 +125,8 @@ struct neighbour {
 
 /* The requests that were in flight during a wait. */
 struct wait_requests {
-	/* Of the requests that the wait may be for: the sum of the times that they were in flight
-	 * during the wait, and the sum of their lengths. */
+	/* The wait may be for several requests. These are the sum of the times that they were in
+	 * flight during the wait, and the sum of their lengths. */
 	uint64_t own_ns, own_bytes;
 	uint32_t disk; /* 0: unknown */
 	struct neighbour neighbours[NEIGHBOURS_MAX];

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What became ready in an epoll: its record says what that was when the thread got its CPU. */
+/* Finds the file that became ready in an epoll. The record of the wait has the file that was ready
+ * when the thread got its CPU. */
 #include "analyze/why/why_blocked_internal.h"
 
 #include <string.h>
 
 #include "target/process/descriptors.h"
+#include "util/syscall_names.h"
 
 /* Wake-ups that only one kind of file can cause. */
 static const struct {
@@ -12,8 +14,8 @@ static const struct {
 	const char *name; /* a part of that file's name */
 } done_by[] = {{WHY_HINT_SOCKET, "socket:"}, {WHY_HINT_TIMER, "[timerfd]"}};
 
-/* Whether the stack of the wake-up shows that something else woke the thread, such as its timeout.
- * Then the file became ready later, while the thread waited for a CPU. */
+/* True: the stack of the wake-up shows that something else woke the thread, such as its timeout.
+ * The file became ready later, while the thread waited for a CPU. */
 static bool came_later(const struct store_object *object, uint32_t hints)
 {
 	for (size_t i = 0; i < sizeof(done_by) / sizeof(done_by[0]); i++)
@@ -27,7 +29,7 @@ bool why_blocked_find_ready(const struct why_walk *walk, struct why_blocked *blo
 	struct wait_facts *facts = &blocked->facts;
 	const struct store_object *object = facts->object;
 
-	if (!facts->syscall || strncmp(facts->syscall, "epoll_", strlen("epoll_")) != 0)
+	if (!syscall_name_is_epoll(facts->syscall))
 		return false;
 	if (last > blocked->index)
 		object = why_wait_object(

@@ -195,7 +195,7 @@ static bool may_be_other_peer(struct why_walk *walk, const struct why_blocked *b
 	return threads[peer].pid != threads[blocked->waker.thread].pid;
 }
 
-/* Whether the thread waited for several files, and a socket is known to have ended the wait. */
+/* True: the thread waited for several files, and the wake-up shows that a socket ended the wait. */
 static bool is_for_socket(const struct why_blocked *blocked)
 {
 	const struct store_object *object = blocked->facts.object;

@@ -18,8 +18,7 @@ static void wait_row(struct wait_state *state, const struct model_interval *bloc
 {
 	const struct model *model = state->model;
 	const struct model_wait *wait = model_wait_at(model, blocked->thread, blocked->from_ts);
-	const struct store_object *object =
-		wait ? store_reader_object(model->reader, wait->object) : NULL;
+	const struct store_object *object = model_wait_object(model, wait);
 	const char *machine = model->hosts[model_host_of(model, blocked->thread)]->machine;
 	bool woken = next && next->state == WAFFLE_THREAD_RUNNABLE && next->woken;
 

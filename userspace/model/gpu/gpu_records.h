@@ -55,7 +55,7 @@ struct gpu_record_launch {
 	uint64_t parent_id; /* of the span around it; without meaning if there is an `event` */
 	uint32_t event;     /* in model.events; MODEL_NONE: it is kept apart */
 	uint32_t thread, correlation;
-	uint32_t handle; /* of its stream, in gpu_records.handles; MODEL_NONE: unknown */
+	uint32_t handle; /* index of its stream in gpu_records.handles; MODEL_NONE: unknown */
 };
 
 /* Which node of which graph an operation is. */
@@ -81,7 +81,7 @@ struct gpu_records {
 	VEC(struct gpu_record_node) nodes;
 	VEC(struct gpu_record_stream) streams;
 	VEC(const char *) copies; /* names of the directions of copies; at most GPU_COPIES_MAX */
-	VEC(uint64_t) handles;    /* of streams */
+	VEC(uint64_t) handles;    /* handles of streams that launches have, each once */
 	/* Operations of an unknown kind, without a stream, or without a begin or an end. */
 	uint64_t unknown_ops;
 	uint64_t bad_records;

@@ -155,8 +155,11 @@ uint32_t gpu_timeline_awaited(const struct gpu_timeline *timeline,
  * its return type, void. */
 static const char *function_name(const char *name)
 {
-	if (!strncmp(name, "_Z", 2))
-		return name + 2 + strspn(name + 2, "LN0123456789");
+	if (!strncmp(name, "_Z", 2)) {
+		name += 2;
+		name += *name == 'L' || *name == 'N';
+		return name + strspn(name, "0123456789");
+	}
 	return strncmp(name, "void ", 5) ? name : name + 5;
 }
 

@@ -194,6 +194,13 @@ static inline uint32_t gpu_launch_op_count(const struct gpu_timeline_launch *lau
 	return launch[1].op - launch->op;
 }
 
+/* The call of a launch, in model.spans; MODEL_NONE: it was not recorded, or as an event, which has
+ * no duration. */
+static inline uint32_t gpu_launch_host_span(const struct gpu_timeline_launch *launch)
+{
+	return launch->host_kind == MODEL_NODE_SPAN ? launch->host : MODEL_NONE;
+}
+
 static inline uint32_t gpu_launch_pid(const struct gpu_timeline *timeline,
 				      const struct gpu_timeline_launch *launch)
 {

@@ -55,7 +55,7 @@ struct timeline_build {
 	VEC(struct timeline_arming) armings;
 	struct timeline_correlations launch_at, wait_at; /* of a wait: its event */
 	VEC(struct timeline_wait) waits;
-	VEC(uint64_t) handles; /* of streams */
+	VEC(uint64_t) handles; /* those of gpu_records */
 	/* By launch: its stream, in `handles`, or MODEL_NONE. Empty: no launch has one. */
 	VEC(uint32_t) launch_stream;
 	struct keymap captured_at; /* process, graph and graph node -> event */

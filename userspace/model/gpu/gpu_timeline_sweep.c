@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the sweep of gpu_timeline_edges.c goes through: the calls that put work on streams, that
- * record and wait for events, and that wait for the GPU. */
+/* Collects the calls for the sweep of gpu_timeline_edges.c: calls that put work on streams, calls
+ * that record events and wait for them, and calls that wait for the GPU. */
 #include <string.h>
 
 #include "model/gpu/gpu_timeline_sweep_internal.h"

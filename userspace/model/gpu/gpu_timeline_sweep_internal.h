@@ -11,11 +11,11 @@
 /* One stream or event of the host's view. */
 struct timeline_lane {
 	VEC(uint32_t) front;   /* operations of the last launch that end last; of an event: all */
-	VEC(uint32_t) pending; /* what the next operation waits for as well */
+	VEC(uint32_t) pending; /* further operations that the next operation waits for */
 	uint64_t put_ts;       /* when the frontier last changed */
 	uint64_t changes;      /* launches and waits so far */
 	uint64_t legacy;       /* changes of the legacy stream that its operations wait for */
-	bool recorded;         /* of an event: on a stream that is known */
+	bool recorded;         /* set if the event was recorded on a known stream */
 	bool touched;          /* by a launch, since the last one of the legacy stream */
 	bool dirty;            /* listed in its process */
 };
@@ -33,7 +33,7 @@ struct sweep_process {
 enum sweep_kind { SWEEP_PUT, SWEEP_RECORD, SWEEP_SYNC, SWEEP_WAIT };
 
 struct sweep_item {
-	uint32_t node; /* of a SWEEP_WAIT: in build.waits */
+	uint32_t node; /* a node of the model; SWEEP_WAIT: an index in build.waits */
 	uint32_t channel;
 	uint8_t kind; /* enum sweep_kind */
 };

@@ -64,8 +64,7 @@ static int call_text(const struct model *model, const struct model_interval *int
 		     char text[HTML_STATE_TEXT])
 {
 	const struct model_wait *wait = model_wait_at(model, interval->thread, interval->from_ts);
-	const struct store_object *object =
-		wait ? store_reader_object(model->reader, wait->object) : NULL;
+	const struct store_object *object = model_wait_object(model, wait);
 	const char *name = interval->syscall < 0
 				   ? NULL
 				   : syscall_name(model->meta->machine, interval->syscall);

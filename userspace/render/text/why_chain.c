@@ -68,11 +68,10 @@ static void put_python_line(const struct why_printer *printer, const struct stac
 	fprintf(printer->out, ":%u)", frame->line);
 }
 
-/* Whether the object is what has become ready in an epoll, not the epoll itself. */
+/* True: the thread waited in epoll_wait(), and the object is the file that became ready. */
 static bool is_ready(const char *syscall, const char *object)
 {
-	return syscall && !strncmp(syscall, "epoll_", strlen("epoll_")) &&
-	       !descriptor_is_epoll(object);
+	return syscall_name_is_epoll(syscall) && !descriptor_is_epoll(object);
 }
 
 static void put_place(const struct why_printer *printer, const struct why_step *step)

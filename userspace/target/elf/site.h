@@ -169,7 +169,7 @@ struct site_info {
 const char *site_kind_name(unsigned kind);
 /* "info", "warn", "error"; NULL: the hits of this kind are no log messages. */
 const char *site_severity(unsigned kind);
-/* Whether records of the site come from a stand-in. Operations of GPUs and the events of their
+/* True: records of the site come from a stand-in. Operations of GPUs and the events of their
  * calls say so by a key, since libwaffle-gpu names them at run time. */
 bool site_is_simulated(const struct site_info *site);
 /* Whether a role is that of a call of MPI. */
