@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <waffle.h>
@@ -49,6 +50,17 @@ static void nested(long i)
 	WAFFLE_LOG_ERROR("broken", KV_I64("i", i));
 }
 
+/* Waits until the times of what comes next differ from those before, whatever the clock's steps. */
+static void later(void)
+{
+	struct timespec begin, now;
+
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	do
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	while ((now.tv_sec - begin.tv_sec) * 1000000000L + now.tv_nsec - begin.tv_nsec < 2000);
+}
+
 /* The second one outlives the first one. */
 static void overlap(long i)
 {
@@ -56,6 +68,7 @@ static void overlap(long i)
 	waffle_span_t second = WAFFLE_BEGIN("second", KV_I64("i", i));
 
 	WAFFLE_END(first);
+	later();
 	WAFFLE_END(second);
 }
 
