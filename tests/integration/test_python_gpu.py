@@ -102,7 +102,7 @@ def work():
 thread = threading.Thread(target=work)
 thread.start()
 try:
-    events = waffle.gpu.capture_trace(duration_ms=500)
+    events = waffle.gpu.capture_trace(duration_ms=2000)
 finally:
     done.set()
     thread.join()
