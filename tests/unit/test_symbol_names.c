@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -29,6 +30,23 @@ static void test_demangler_refuses_what_unfolds_without_end(void **state)
 	assert_null(demangle("i", text));
 	assert_null(demangle("_ZN3foo3ba", text));
 	assert_null(demangle("", text));
+}
+
+static void test_many_names_at_once_are_those_of_each(void **state)
+{
+	static const char *const symbols[] = {"_ZN3foo3barEv", "main", "_ZN3foo3ba",
+					      "_Z5saxpyifPfS_", ""};
+	char *names[5];
+
+	(void)state;
+	demangle_all(symbols, 5, names);
+	assert_string_equal(names[0], "foo::bar()");
+	assert_null(names[1]);
+	assert_null(names[2]);
+	assert_string_equal(names[3], "saxpy(int, float, float*, float*)");
+	assert_null(names[4]);
+	free(names[0]);
+	free(names[3]);
 }
 
 static void test_build_id_of_notes_in_memory_is_found_behind_others(void **state)
@@ -79,6 +97,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_demangler_refuses_what_unfolds_without_end),
+		cmocka_unit_test(test_many_names_at_once_are_those_of_each),
 		cmocka_unit_test(test_build_id_of_notes_in_memory_is_found_behind_others),
 		cmocka_unit_test(test_build_id_of_the_running_kernel_is_read),
 	};

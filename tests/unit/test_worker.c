@@ -1015,7 +1015,8 @@ static void test_worker_demangles(void **state)
 static void test_worker_gives_up_a_name_that_takes_for_ever(void **state)
 {
 	static const char numbers[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
-	char name[256] = "_Z1fDp", text[DEMANGLE_MAX];
+	char name[256] = "_Z1fDp", text[DEMANGLE_MAX], *names[DEMANGLE_COUNT];
+	const char *symbols[DEMANGLE_COUNT];
 	int worker;
 
 	(void)state;
@@ -1028,6 +1029,17 @@ static void test_worker_gives_up_a_name_that_takes_for_ever(void **state)
 	for (unsigned i = 0; i < 3; i++)
 		assert_null(demangle(name, text));
 	assert_string_equal(demangle("_ZN3foo3barEi", text), "foo::bar(int)");
+	/* Among others, none of which is lost. */
+	for (unsigned i = 0; i < DEMANGLE_COUNT; i++)
+		symbols[i] = i % 10 == 3 ? name : i % 10 == 5 ? "main" : "_ZN3foo3barEi";
+	demangle_all(symbols, DEMANGLE_COUNT, names);
+	for (unsigned i = 0; i < DEMANGLE_COUNT; i++) {
+		if (i % 10 == 3 || i % 10 == 5)
+			assert_null(names[i]);
+		else
+			assert_string_equal(names[i], "foo::bar(int)");
+		free(names[i]);
+	}
 	assert_int_equal(worker_pid(WORKER_FOR_NAMES), worker);
 }
 

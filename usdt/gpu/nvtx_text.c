@@ -44,24 +44,14 @@ static struct {
 
 /* ---- texts ---- */
 
-/* The hash depends on a secret, so that nobody can choose messages that collide. */
 static uint64_t hash_of(const struct text *text)
 {
 	static struct hash_secret secret;
 	struct hash_secret known = secret;
-	uint64_t hash, word;
-	size_t at = 0;
 
 	if (!known.factor) /* threads that come at once compute the same */
 		secret = known = hash_secret();
-	hash = known.begin ^ text->len;
-	for (; at + sizeof(word) <= text->len; at += sizeof(word)) {
-		memcpy(&word, text->at + at, sizeof(word));
-		hash = hash_word(hash, word, &known);
-	}
-	word = 0;
-	memcpy(&word, text->at + at, text->len - at);
-	return hash_word(hash, word, &known);
+	return hash_chosen(known.begin, text->at, text->len, &known);
 }
 
 /* Reserves the memory of all texts. NULL: there is none. */

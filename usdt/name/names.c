@@ -152,12 +152,14 @@ static const char *parts_make(struct parts *parts, const struct waffle_name_spec
 
 static void parts_measure(struct parts *parts)
 {
+	const struct hash_secret secret = hash_secret();
 	uint64_t numbers = (uint64_t)parts->line << 32 | parts->keys << 16 | parts->kind;
 
-	parts->hash = hash_begin_secret() ^ hash_number(numbers);
-	parts->hash = hash_bytes(parts->hash, parts->types, parts->keys);
+	parts->hash = hash_word(secret.begin, numbers, &secret);
+	parts->hash = hash_chosen(parts->hash, parts->types, parts->keys, &secret);
 	for (unsigned i = 0; i < 4 + parts->keys; i++) {
-		parts->hash = hash_bytes(parts->hash, parts->text[i].at, parts->text[i].len);
+		parts->hash =
+			hash_chosen(parts->hash, parts->text[i].at, parts->text[i].len, &secret);
 		parts->bytes += parts->text[i].len + 1;
 	}
 }

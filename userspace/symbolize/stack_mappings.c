@@ -265,11 +265,12 @@ const struct store_mapping *stack_mappings_before(struct stack_mappings *mapping
 
 static uint64_t described_hash(const struct store_mapping *row)
 {
-	uint64_t hash = hash_bytes(hash_begin_secret(), &row->pid, sizeof(row->pid));
+	const struct hash_secret secret = hash_secret();
+	uint64_t hash = hash_word(secret.begin, row->pid, &secret);
 
-	hash = hash_bytes(hash, &row->ino, sizeof(row->ino));
-	hash = hash_bytes(hash, &row->dev, sizeof(row->dev));
-	return hash_text(hash, row->path);
+	hash = hash_word(hash, row->ino, &secret);
+	hash = hash_word(hash, row->dev, &secret);
+	return hash_chosen(hash, row->path, strlen(row->path), &secret);
 }
 
 const struct store_mapping *stack_mappings_described(struct stack_mappings *mappings,

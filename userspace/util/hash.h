@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * FNV-1a with 64 bits, and a faster hash of words. Tables of what others choose, such as the names
- * in a program, use a secret: without one anybody can make keys that collide. The secret differs
- * from process to process, but not after fork(). A table that must tell all keys apart is a keymap.
+ * FNV-1a with 64 bits, and a faster hash that depends on a secret. Tables of what others choose,
+ * such as the names in a program, use the second: for FNV-1a anybody can make keys that collide.
+ * The secret differs from process to process, but not after fork(). A table that must tell all keys
+ * apart is a keymap.
  */
 #ifndef WAFFLE_UTIL_HASH_H
 #define WAFFLE_UTIL_HASH_H
@@ -30,11 +31,6 @@ static inline struct hash_secret hash_secret(void)
 	return secret;
 }
 
-static inline uint64_t hash_begin_secret(void)
-{
-	return HASH_BEGIN ^ hash_secret().begin;
-}
-
 /* Continues from `hash`, which is secret->begin at first. Both halves of the product count, so
  * that each bit of a word changes all bits of the hash in a way that depends on the secret. */
 static inline uint64_t hash_word(uint64_t hash, uint64_t word, const struct hash_secret *secret)
@@ -42,6 +38,25 @@ static inline uint64_t hash_word(uint64_t hash, uint64_t word, const struct hash
 	unsigned __int128 product = (unsigned __int128)(hash ^ word) * secret->factor;
 
 	return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+/* Continues from `hash`, as hash_word(), with the length and all bytes. */
+static inline uint64_t hash_chosen(uint64_t hash, const void *bytes, size_t len,
+				   const struct hash_secret *secret)
+{
+	uint64_t word;
+	size_t at = 0;
+
+	hash = hash_word(hash, len, secret);
+	for (; at + sizeof(word) <= len; at += sizeof(word)) {
+		memcpy(&word, (const char *)bytes + at, sizeof(word));
+		hash = hash_word(hash, word, secret);
+	}
+	if (at == len)
+		return hash;
+	word = 0;
+	memcpy(&word, (const char *)bytes + at, len - at);
+	return hash_word(hash, word, secret);
 }
 
 /* Spreads the bits of a number upwards, so take the upper bits of the result. Only for numbers that
@@ -52,7 +67,8 @@ static inline uint64_t hash_number(uint64_t number)
 	return number * 0x9e3779b97f4a7c15ull;
 }
 
-/* Continues from `hash`, which is one of the begins at first. */
+/* FNV-1a. Continues from `hash`, which is HASH_BEGIN at first. A secret begin would not help: how
+ * the hashes of two keys differ only depends on its lowest byte. */
 static inline uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t len)
 {
 	for (size_t i = 0; i < len; i++)

@@ -6,16 +6,7 @@
 
 static uint64_t key_hash(const struct keymap *map, const void *key, size_t len)
 {
-	uint64_t hash = hash_word(map->secret.begin, len, &map->secret);
-
-	for (size_t at = 0; at < len; at += sizeof(uint64_t)) {
-		uint64_t word = 0;
-
-		memcpy(&word, (const char *)key + at,
-		       len - at < sizeof(word) ? len - at : sizeof(word));
-		hash = hash_word(hash, word, &map->secret);
-	}
-	return hash;
+	return hash_chosen(map->secret.begin, key, len, &map->secret);
 }
 
 static bool is_key(const struct keymap_entry *entry, const void *key, size_t len)

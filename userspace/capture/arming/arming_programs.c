@@ -24,16 +24,16 @@
 
 #define PROGRAMS_MAX 4096
 
-static uint64_t hash_file(uint64_t hash, int fd)
+static uint64_t hash_file(uint64_t hash, int fd, const struct hash_secret *secret)
 {
 	struct stat status;
 
 	if (fd < 0 || input_stat(fd, &status))
-		return hash_bytes(hash, "", 1);
-	hash = hash_bytes(hash, &status.st_dev, sizeof(status.st_dev));
-	hash = hash_bytes(hash, &status.st_ino, sizeof(status.st_ino));
-	hash = hash_bytes(hash, &status.st_size, sizeof(status.st_size));
-	return hash_bytes(hash, &status.st_ctim, sizeof(status.st_ctim));
+		return hash_word(hash, 0, secret);
+	hash = hash_word(hash, status.st_dev, secret);
+	hash = hash_word(hash, status.st_ino, secret);
+	hash = hash_word(hash, (uint64_t)status.st_size, secret);
+	return hash_chosen(hash, &status.st_ctim, sizeof(status.st_ctim), secret);
 }
 
 /* The file is mostly in the page cache, since the previous program has read it. */
@@ -62,11 +62,12 @@ static int cache_open(pid_t pid)
 static uint64_t program_key(pid_t pid, int fd, char *const *environment)
 {
 	static const char *const places[] = {"root", "ns/mnt", "cwd"};
-	uint64_t hash = hash_file(hash_begin_secret(), fd);
+	const struct hash_secret secret = hash_secret();
+	uint64_t hash = hash_file(secret.begin, fd, &secret);
 	int cache = cache_open(pid);
 	char path[64];
 
-	hash = hash_file(hash, cache);
+	hash = hash_file(hash, cache, &secret);
 	if (cache >= 0)
 		close(cache);
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
@@ -74,12 +75,12 @@ static uint64_t program_key(pid_t pid, int fd, char *const *environment)
 
 		snprintf(path, sizeof(path), "/proc/%d/%s", pid, places[i]);
 		input_stat_link(path, &status);
-		hash = hash_bytes(hash, &status.st_dev, sizeof(status.st_dev));
-		hash = hash_bytes(hash, &status.st_ino, sizeof(status.st_ino));
+		hash = hash_word(hash, status.st_dev, &secret);
+		hash = hash_word(hash, status.st_ino, &secret);
 	}
 	for (; environment && *environment; environment++)
 		if (!strncmp(*environment, "LD_", 3) || injection_sets(*environment))
-			hash = hash_bytes(hash, *environment, strlen(*environment) + 1);
+			hash = hash_chosen(hash, *environment, strlen(*environment), &secret);
 	return hash;
 }
 

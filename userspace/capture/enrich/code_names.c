@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "capture/address_space/hit_image.h"
+#include "capture/address_space/hit_text.h"
 #include "capture/enrich/handles.h"
 #include "target/elf/demangle.h"
 #include "target/elf/symbol_module.h"
@@ -62,6 +63,7 @@ struct code_names {
 	const struct kernel *kernel;
 	struct store_writer *writer;
 	struct address_spaces *spaces;
+	struct hit_text *texts;
 	/* Files with code whose addresses must be named. They stay open, since the process may end
 	 * and a file may be deleted. */
 	struct keymap modules; /* inode and device → descriptor */
@@ -88,8 +90,13 @@ int code_names_open(struct code_names **names, const struct kernel *kernel,
 	pthread_condattr_t clock;
 
 	*names = made;
-	if (!made)
+	if (made)
+		made->texts = hit_text_new(kernel);
+	if (!made || !made->texts) {
+		free(made);
+		*names = NULL;
 		return error_set(err, ENOMEM, "out of memory");
+	}
 	made->kernel = kernel;
 	made->writer = writer;
 	made->spaces = spaces;
@@ -126,6 +133,7 @@ void code_names_close(struct code_names *names)
 		free(names->answers.data[i].name);
 	for (size_t i = names->next; i < names->questions.len; i++)
 		free(names->questions.data[i].mangled);
+	hit_text_free(names->texts);
 	vec_free(&names->fds);
 	keymap_free(&names->modules);
 	vec_free(&names->pending);
@@ -207,26 +215,48 @@ static void handles_answer(struct code_names *names, const struct question *ques
 		image_close(&image);
 }
 
-static char *plain_name(const char *mangled)
+/* Answers questions that have mangled names, and frees these. */
+static void mangled_answer(struct code_names *names, const struct question *questions, size_t count)
 {
-	char plain[DEMANGLE_MAX];
+	const char *mangled[DEMANGLE_COUNT];
+	char *plain[DEMANGLE_COUNT];
 
-	return strdup(demangle(mangled, plain) ?: mangled);
+	for (size_t i = 0; i < count; i++)
+		mangled[i] = questions[i].mangled;
+	demangle_all(mangled, count, plain);
+	for (size_t i = 0; i < count; i++) {
+		const struct question *question = &questions[i];
+		bool known = plain[i];
+
+		answer_add(names,
+			   (struct function_answer){question->value, question->since, question->pid,
+						    known ? plain[i] : question->mangled});
+		if (known)
+			free(question->mangled);
+	}
 }
 
 static void question_answer(struct code_names *names, struct symbolizer *symbolizer,
 			    const struct question *question)
 {
-	if (question->mangled)
-		answer_add(names,
-			   (struct function_answer){question->value, question->since, question->pid,
-						    plain_name(question->mangled)});
-	else if (!question->value)
+	if (!question->value)
 		handles_answer(names, question);
 	else if (symbolizer)
 		answer_add(names,
 			   (struct function_answer){question->value, question->since, question->pid,
 						    function_at(symbolizer, question)});
+}
+
+/* Takes the next question, or the next ones with mangled names. */
+static size_t questions_take(struct code_names *names, struct question taken[DEMANGLE_COUNT])
+{
+	size_t count = 0;
+
+	do
+		taken[count++] = names->questions.data[names->next++];
+	while (taken[0].mangled && count < DEMANGLE_COUNT && names->next < names->questions.len &&
+	       names->questions.data[names->next].mangled);
+	return count;
 }
 
 static void *look_up(void *arg)
@@ -238,7 +268,8 @@ static void *look_up(void *arg)
 		symbolizer = NULL;
 	pthread_mutex_lock(&names->lock);
 	while (!names->stop) {
-		struct question question;
+		struct question taken[DEMANGLE_COUNT];
+		size_t count;
 
 		if (names->next == names->questions.len) {
 			names->next = names->questions.len = 0;
@@ -247,10 +278,12 @@ static void *look_up(void *arg)
 			pthread_cond_wait(&names->wake, &names->lock);
 			continue;
 		}
-		question = names->questions.data[names->next++];
+		count = questions_take(names, taken);
 		pthread_mutex_unlock(&names->lock);
-		question_answer(names, symbolizer, &question);
-		free(question.mangled);
+		if (taken[0].mangled)
+			mangled_answer(names, taken, count);
+		else
+			question_answer(names, symbolizer, &taken[0]);
 		pthread_mutex_lock(&names->lock);
 	}
 	pthread_mutex_unlock(&names->lock);
@@ -500,25 +533,12 @@ static void pending_remove(struct code_names *names, struct pending_function *pe
 	names->pending.len--;
 }
 
-/* Reads the text at an address that the program passed at time `ts`. NULL: the program is gone. */
-static char *text_at(const struct code_names *names, pid_t pid, uint64_t ts, uint64_t address)
-{
-	struct image image;
-	char *text;
-
-	if (hit_image_open(&image, names->kernel, pid, ts))
-		return NULL;
-	text = handles_text(&image, address);
-	image_close(&image);
-	return text;
-}
-
 /*
  * Finds the first text and the first function among the values. If the page of a kernel's name was
  * not in memory, the BPF program could not read it, and the value is its address.
  */
-static void values_find(const struct code_names *names, struct value_walk walk, uint32_t pid,
-			uint64_t ts, char **text, uint64_t *code)
+static void values_find(struct code_names *names, struct value_walk walk, uint32_t pid, uint64_t ts,
+			char **text, uint64_t *code)
 {
 	struct value value;
 
@@ -526,7 +546,7 @@ static void values_find(const struct code_names *names, struct value_walk walk, 
 		if (value.type == WAFFLE_KEY_STR && !*text && value.text_len)
 			*text = strndup(value.text, value.text_len);
 		if (value.type == WAFFLE_KEY_PTR && !*text && !strcmp(value.key->name, "kernel"))
-			*text = text_at(names, (pid_t)pid, ts, value.u64);
+			*text = hit_text_read(names->texts, (pid_t)pid, ts, value.u64);
 		if (value.type == WAFFLE_KEY_CODE && !*code)
 			*code = value.u64;
 	}
@@ -664,6 +684,7 @@ void code_names_process(struct code_names *names, pid_t pid)
 
 void code_names_forget(struct code_names *names, pid_t pid)
 {
+	hit_text_forget(names->texts, pid);
 	for (size_t i = names->pending.len; i > 0; i--)
 		if (names->pending.data[i - 1].pid == (uint32_t)pid)
 			pending_remove(names, &names->pending.data[i - 1]);

@@ -223,13 +223,3 @@ int handles_find(int fd, const struct image *image, uint64_t address, uint64_t o
 	wire_out_free(&found);
 	return result == -ENOMEM ? result : 0;
 }
-
-#define NAME_MAX_BYTES 4096
-
-char *handles_text(const struct image *image, uint64_t address)
-{
-	char text[NAME_MAX_BYTES];
-	size_t got = image_read_some(image, address, text, sizeof(text));
-
-	return memchr(text, '\0', got) ? strdup(text) : NULL;
-}

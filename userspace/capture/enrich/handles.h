@@ -38,8 +38,4 @@ int handles_find(int fd, const struct image *image, uint64_t address, uint64_t o
 /* The worker's side, which reads the file: a worker_handler. */
 int handles_serve(struct wire_in *request, int fd, struct wire_out *reply, void *arg);
 
-/* Reads the name that a process passes for a handle, from its memory. The caller frees the copy.
- * NULL: it cannot be read. */
-char *handles_text(const struct image *image, uint64_t address);
-
 #endif

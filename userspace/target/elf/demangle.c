@@ -4,10 +4,12 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "target/worker/sandbox.h"
 #include "target/worker/worker.h"
+#include "util/clock.h"
 
 /* In libsupc++. Returns 0 if it wrote the whole name. It allocates only on the stack, so the
  * callback may leave it with longjmp(). */
@@ -56,43 +58,82 @@ static const char *demangle_here(const char *symbol, char text[DEMANGLE_MAX])
 	return text;
 }
 
+/* The demangler would read any other name as a type: "i" is int. */
+static bool may_be_mangled(const char *symbol)
+{
+	return !strncmp(symbol, "_Z", 2) && strlen(symbol) < DEMANGLE_MAX;
+}
+
 int demangle_serve(struct wire_in *request, int fd, struct wire_out *reply, void *arg)
 {
-	const char *symbol = wire_get_text(request);
+	uint64_t until_ns = clock_monotonic_ns() + NAME_MS * 1000000ull;
 	char text[DEMANGLE_MAX];
 
 	(void)fd, (void)arg;
-	if (!symbol || !wire_in_done(request))
-		return -EINVAL;
-	wire_put_text(reply, demangle(symbol, text));
+	/* The caller asks again for those that are left. */
+	do {
+		const char *symbol = wire_get_text(request);
+
+		if (!symbol)
+			return -EINVAL;
+		wire_put_text(reply, demangle(symbol, text));
+	} while (!wire_in_done(request) && clock_monotonic_ns() < until_ns);
 	return 0;
 }
 
-static const char *demangle_remote(const char *symbol, char text[DEMANGLE_MAX])
+/* Returns how many of the names are done, one at least: also those that can't be demangled. */
+static size_t demangle_remote(const char *const *symbols, size_t count, char **names)
 {
 	struct wire_out request = {0}, reply = {0};
 	struct error problem = ERROR_INIT;
-	const char *found = NULL;
+	size_t done = 0;
 
-	wire_put_text(&request, symbol);
+	for (size_t i = 0; i < count; i++)
+		wire_put_text(&request, symbols[i]);
 	if (!worker_call(WORKER_FOR_NAMES, WORKER_NAME, &request, -1, "a mangled name", &reply,
 			 &problem)) {
 		struct wire_in in = wire_in(reply.bytes.data, reply.bytes.len);
-		const char *name = wire_get_text(&in);
-		size_t size = name ? strlen(name) + 1 : 0;
 
-		if (size && size <= DEMANGLE_MAX)
-			found = memcpy(text, name, size);
+		while (done < count && !in.bad && !wire_in_done(&in)) {
+			const char *name = wire_get_text(&in);
+
+			if (name && *name && strlen(name) < DEMANGLE_MAX)
+				names[done] = strdup(name);
+			done++;
+		}
+	} else if (count > 1) {
+		/* One of them has killed the worker. */
+		done = demangle_remote(symbols, count / 2, names);
 	}
 	wire_out_free(&request);
 	wire_out_free(&reply);
-	return found;
+	return done ?: 1;
+}
+
+void demangle_all(const char *const *symbols, size_t count, char **names)
+{
+	char text[DEMANGLE_MAX];
+
+	memset(names, 0, count * sizeof(*names));
+	for (size_t at = 0; at < count;) {
+		if (worker_is_there())
+			at += demangle_remote(symbols + at, count - at, names + at);
+		else if (demangle(symbols[at++], text))
+			names[at - 1] = strdup(text);
+	}
 }
 
 const char *demangle(const char *symbol, char text[DEMANGLE_MAX])
 {
-	/* The demangler would read any other name as a type: "i" is int. */
-	if (strncmp(symbol, "_Z", 2) != 0 || strlen(symbol) >= DEMANGLE_MAX)
+	char *name = NULL;
+
+	if (!may_be_mangled(symbol))
 		return NULL;
-	return worker_is_there() ? demangle_remote(symbol, text) : demangle_here(symbol, text);
+	if (!worker_is_there())
+		return demangle_here(symbol, text);
+	demangle_all(&symbol, 1, &name);
+	if (name)
+		strcpy(text, name);
+	free(name);
+	return name ? text : NULL;
 }

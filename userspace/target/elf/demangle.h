@@ -20,7 +20,12 @@
  */
 const char *demangle(const char *symbol, char text[DEMANGLE_MAX]);
 
-/* The same in a worker, if there is one (target/worker/worker.h). This is the worker_handler. */
+/* The same for up to DEMANGLE_COUNT symbols at once, which takes a worker a fraction of the time.
+ * The caller frees the names; each may be NULL. */
+#define DEMANGLE_COUNT 64
+void demangle_all(const char *const *symbols, size_t count, char **names);
+
+/* Both ask a worker, if there is one (target/worker/worker.h). This is the worker_handler. */
 int demangle_serve(struct wire_in *request, int fd, struct wire_out *reply, void *arg);
 
 #endif
