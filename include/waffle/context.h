@@ -408,15 +408,26 @@ static __inline__ __UINTPTR_TYPE__ waffle_place_(const struct waffle_scope_ *sco
 }
 
 /*
- * There are no places beyond the open scopes. So a handler that interrupts waffle_scope_push_(),
- * after that has counted its scope, does not take what an earlier scope left there for its own.
- * The store is volatile, since compilers would call memset().
+ * Makes `depth_` scopes the open ones, the innermost of which has this context. A handler may come
+ * between any two of the writes, and may leave by longjmp() for good. Up to the third write, the
+ * places of the scopes that are closed stay, for waffle_scope_prune_().
+ *
+ * In the end there are no places beyond the open scopes. So a handler that interrupts
+ * waffle_scope_push_() does not take what an earlier scope left there for its own. The store is
+ * volatile, since compilers would call memset().
  */
-static __inline__ void waffle_scope_forget_(struct waffle_thread_ *thread_, unsigned depth_)
+static __inline__ void waffle_scope_close_(struct waffle_thread_ *thread_, unsigned depth_,
+					   const waffle_context_t *context_, unsigned mode_)
 {
-	for (; depth_ < thread_->depth_ && depth_ < WAFFLE_LINKS_; depth_++)
-		*(volatile __UINTPTR_TYPE__ *)&thread_->places_[depth_] = 0;
+	unsigned end_ = thread_->depth_;
+
+	thread_->context_ = *context_;
+	thread_->mode_ = mode_;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	thread_->depth_ = depth_;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	for (; depth_ < end_ && depth_ < WAFFLE_LINKS_; depth_++)
+		*(volatile __UINTPTR_TYPE__ *)&thread_->places_[depth_] = 0;
 }
 
 /*
@@ -436,16 +447,17 @@ static __inline__ void waffle_scope_prune_(struct waffle_thread_ *thread_,
 
 		if (thread_->places_[i_] - first_ >= 2 * sizeof(*scope_) - 1)
 			continue;
-		waffle_scope_forget_(thread_, i_);
-		thread_->context_ = i_ ? thread_->links_[i_ - 1].context_ : none_;
-		thread_->mode_ = i_ ? thread_->links_[i_ - 1].mode_ : 0;
-		thread_->depth_ = i_;
+		waffle_scope_close_(thread_, i_, i_ ? &thread_->links_[i_ - 1].context_ : &none_,
+				    i_ ? thread_->links_[i_ - 1].mode_ : 0);
 		return;
 	}
 }
 
-/* Call it after waffle_scope_prune_(). The order of the writes protects against signal handlers,
- * which enter and leave scopes. */
+/*
+ * Call it after waffle_scope_prune_(). The order of the writes protects against signal handlers,
+ * which enter and leave scopes, and may leave by longjmp() for good. So a scope that is counted has
+ * its place. It is written again, since a handler that came in between has had its own place there.
+ */
 static __inline__ void waffle_scope_push_(struct waffle_thread_ *thread_,
 					  struct waffle_scope_ *scope_,
 					  const waffle_context_t *context_)
@@ -456,13 +468,16 @@ static __inline__ void waffle_scope_push_(struct waffle_thread_ *thread_,
 	scope_->outer_mode_ = thread_->mode_;
 	scope_->id_ = context_->span_id;
 	scope_->depth_ = depth_ + 1;
+	if (depth_ < WAFFLE_LINKS_)
+		thread_->places_[depth_] = waffle_place_(scope_);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	thread_->depth_ = depth_ + 1;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (depth_ < WAFFLE_LINKS_) {
+		thread_->places_[depth_] = waffle_place_(scope_);
 		thread_->links_[depth_].context_ = *context_;
 		thread_->links_[depth_].depth_ = depth_ + 1;
 		thread_->links_[depth_].mode_ = thread_->mode_;
-		thread_->places_[depth_] = waffle_place_(scope_);
 	}
 	thread_->context_ = *context_;
 }
@@ -486,10 +501,7 @@ static __attribute__((__unused__)) void waffle_scope_pop_(const struct waffle_sc
 		   thread_->links_[depth_ - 1].context_.span_id != scope_->id_) {
 		return;
 	}
-	waffle_scope_forget_(thread_, depth_ - 1);
-	thread_->context_ = scope_->outer_;
-	thread_->mode_ = scope_->outer_mode_;
-	thread_->depth_ = depth_ - 1;
+	waffle_scope_close_(thread_, depth_ - 1, &scope_->outer_, scope_->outer_mode_);
 }
 
 #ifdef __cplusplus

@@ -90,6 +90,17 @@ def test_spans_that_a_handler_jumped_out_of_are_not_the_parents_of_others(record
     assert min(len(outer), len(inner)) >= COUNT - handled
 
 
+def test_a_handler_may_jump_out_of_any_instruction_of_a_span(waffle, program):
+    """In the slow path: the sequences of the fast path begin again after each instruction."""
+    recorder = Recorder(waffle, program)
+    capture, out = recorder.run("stepped", WAFFLE_RING_SIZE="64M", GLIBC_TUNABLES="glibc.pthread.rseq=0")
+    assert re.fullmatch(r"\d+\n", out) and 100 < int(out) < 20000
+    alone = [row for row in by_name(capture.rows(), "stepped") if row["args"]["alone"]]
+    assert sorted(row["args"]["i"] for row in alone) == list(range(int(out) + 1))
+    assert all("parent" not in row for row in alone)
+    assert len({row["trace"] for row in alone}) == len(alone)
+
+
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="other machines have no fast path")
 def test_spans_that_a_handler_leaves_open_overwrite_nothing(recorder):
     """The depth grows before the fast path looks at it, and after. Only eight have a link."""

@@ -294,6 +294,7 @@ event_function hit_event_tracer, THREAD_TRACER
 	movl %r10d, %eax
 	addq $1, %r10
 	movq %r10, SCOPE_DEPTH(%r8)
+	movq %r8, OF_PLACES(%r9, %rax, 8)
 	movq %r10, OF_DEPTH(%r9)
 	movq %r8, OF_PLACES(%r9, %rax, 8)
 	shll $LINK_SHIFT, %eax
@@ -343,13 +344,13 @@ enter_function hit_enter_tracer, THREAD_TRACER
 	jne 2f
 	cmpq %rdx, OF_SPAN(%r9)
 	jne 2f
-	movq $0, OF_PLACES-8(%r9, %rcx, 8)
 	movups OUTER_HI(%rdi), %xmm0
 	movups %xmm0, OF_HI(%r9)
-	movq OUTER_SPAN(%rdi), %rcx
-	movq %rcx, OF_SPAN(%r9)
+	movq OUTER_SPAN(%rdi), %rdx
+	movq %rdx, OF_SPAN(%r9)
 	subq $1, %rax
 	movq %rax, OF_DEPTH(%r9)
+	movq $0, OF_PLACES-8(%r9, %rcx, 8)
 	ret
 	sequence_abort
 	.endm

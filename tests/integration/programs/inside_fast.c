@@ -6,6 +6,7 @@
  *	inside_fast deep COUNT         COUNT spans, each in the one before
  *	inside_fast nested COUNT       nested spans, while a handler makes spans, too
  *	inside_fast jump COUNT         the same, while the handler sometimes jumps out of them
+ *	inside_fast stepped            a handler jumps out at each instruction of a span
  *	inside_fast left               a handler leaves spans open at the begin of a span
  *	inside_fast abandoned COUNT    jumps out of spans within a span
  *	inside_fast moved              a fiber ends its span on a thread with the same context
@@ -106,6 +107,69 @@ static void nested(long count, void (*handler)(int))
 }
 
 #ifdef __x86_64__
+
+#define TRAP_FLAG 0x100u /* a SIGTRAP after each instruction */
+
+static volatile long steps, last_step;
+static waffle_ring_t_ write_hit;
+
+static void trap_set(bool on)
+{
+	unsigned long long flags = __builtin_ia32_readeflags_u64() & ~(unsigned long long)TRAP_FLAG;
+
+	__builtin_ia32_writeeflags_u64(flags | (on ? TRAP_FLAG : 0));
+}
+
+/* Records are written in sequences that begin again after each SIGTRAP. */
+static bool write_at_once(const void *probe, unsigned long long id, const void *name,
+			  const void *frame, unsigned long long size)
+{
+	bool written;
+
+	trap_set(false);
+	written = write_hit(probe, id, name, frame, size);
+	trap_set(last_step);
+	return written;
+}
+
+static void on_step(int signo)
+{
+	(void)signo;
+	if (++steps == last_step)
+		siglongjmp(back, 1);
+}
+
+/* A span, of which the handler jumps out at instruction `last`. 0: it is left alone. */
+static __attribute__((noinline)) void span_step(long i, long last)
+{
+	steps = 0;
+	last_step = last;
+	trap_set(last);
+	{
+		WAFFLE_SPAN("stepped", KV_I64("i", i), KV_BOOL("alone", !last));
+	}
+	trap_set(false);
+}
+
+static void stepped(void)
+{
+	volatile long i = 0;
+	volatile bool jumped = true;
+
+	signal(SIGTRAP, on_step);
+	write_hit = waffle_process_get_()->ring_;
+	waffle_process_get_()->ring_ = write_at_once;
+	span_step(0, 0);
+	while (jumped && ++i < 20000) {
+		jumped = sigsetjmp(back, 1);
+		if (!jumped)
+			span_step(i, i);
+		span_step(i, 0);
+		if (waffle_thread_get_()->depth_)
+			printf("depth %u: %ld\n", waffle_thread_get_()->depth_, i);
+	}
+	printf("%ld\n", i);
+}
 
 #define CODE_BYTES 4096u /* at least those of the fast path of a span's begin */
 #define BREAKPOINT 0xcc
@@ -371,6 +435,8 @@ int main(int argc, char **argv)
 	else if (!strcmp(mode, "jump"))
 		nested(count, on_jump);
 #ifdef __x86_64__
+	else if (!strcmp(mode, "stepped"))
+		stepped();
 	else if (!strcmp(mode, "left"))
 		left();
 #endif

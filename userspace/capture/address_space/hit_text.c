@@ -5,33 +5,30 @@
 #include <string.h>
 
 #include "capture/address_space/hit_image.h"
-#include "target/process/image_pages.h"
 #include "util/clock.h"
 
-#define PAGES 64 /* a power of two */
+#define PAGE 4096u
 #define TEXT_MAX 4096u
+#define WINDOW_BYTES (8 * PAGE) /* has any text that begins in its first page */
 
 struct hit_text {
 	const struct kernel *kernel;
-	struct image_pages *pages;
 	struct image image;
 	pid_t pid;        /* of `image`; 0: none is open */
 	uint64_t since;   /* when its program began (kernel_program_since()) */
-	uint64_t read_ts; /* no page was read before */
+	uint64_t read_ts; /* the window was read after this time */
+	uint64_t from;
+	size_t bytes; /* 0: nothing was read */
+	char window[WINDOW_BYTES];
 };
 
 struct hit_text *hit_text_new(const struct kernel *kernel)
 {
 	struct hit_text *texts = calloc(1, sizeof(*texts));
 
-	if (!texts)
-		return NULL;
-	texts->kernel = kernel;
-	texts->pages = image_pages_new(PAGES);
-	if (texts->pages)
-		return texts;
-	free(texts);
-	return NULL;
+	if (texts)
+		texts->kernel = kernel;
+	return texts;
 }
 
 void hit_text_free(struct hit_text *texts)
@@ -39,7 +36,6 @@ void hit_text_free(struct hit_text *texts)
 	if (!texts)
 		return;
 	hit_text_forget(texts, texts->pid);
-	image_pages_free(texts->pages);
 	free(texts);
 }
 
@@ -49,23 +45,13 @@ void hit_text_forget(struct hit_text *texts, pid_t pid)
 		return;
 	image_close(&texts->image);
 	texts->pid = 0;
-}
-
-static void pages_forget(struct hit_text *texts)
-{
-	image_pages_forget(texts->pages);
-	texts->read_ts = clock_monotonic_ns();
-}
-
-static uint64_t program_since(const struct hit_text *texts, pid_t pid)
-{
-	return texts->kernel ? kernel_program_since(texts->kernel, pid) : 0;
+	texts->bytes = 0;
 }
 
 /* Makes `image` that of the program which the process ran at `ts`. False: that is gone. */
 static bool image_follow(struct hit_text *texts, pid_t pid, uint64_t ts)
 {
-	uint64_t since = program_since(texts, pid);
+	uint64_t since = texts->kernel ? kernel_program_since(texts->kernel, pid) : 0;
 
 	if (texts->pid == pid && texts->since == since && since <= ts)
 		return true;
@@ -75,29 +61,40 @@ static bool image_follow(struct hit_text *texts, pid_t pid, uint64_t ts)
 	texts->pid = pid;
 	/* If an exec came in between, the next text opens the image again. */
 	texts->since = since;
-	pages_forget(texts);
 	return true;
+}
+
+static void window_read(struct hit_text *texts, uint64_t address)
+{
+	texts->read_ts = clock_monotonic_ns();
+	texts->from = address - address % PAGE;
+	texts->bytes = image_read_some(&texts->image, texts->from, texts->window, WINDOW_BYTES);
+}
+
+/* NULL: it is not in the window, or not as a whole. */
+static const char *window_text(const struct hit_text *texts, uint64_t address)
+{
+	uint64_t at = address - texts->from, left = texts->bytes - at;
+
+	if (address < texts->from || at >= texts->bytes)
+		return NULL;
+	return memchr(texts->window + at, '\0', left < TEXT_MAX ? left : TEXT_MAX)
+		       ? texts->window + at
+		       : NULL;
 }
 
 char *hit_text_read(struct hit_text *texts, pid_t pid, uint64_t ts, uint64_t address)
 {
-	char text[TEXT_MAX];
-	size_t len = 0;
+	const char *text = NULL;
 
 	if (!image_follow(texts, pid, ts))
 		return NULL;
-	/* The program may have written another text there since a page was read. */
-	if (ts > texts->read_ts)
-		pages_forget(texts);
-	while (len < sizeof(text)) {
-		size_t left = IMAGE_PAGE_BYTES - (address + len) % IMAGE_PAGE_BYTES;
-		size_t part = left < sizeof(text) - len ? left : sizeof(text) - len;
-
-		if (!image_pages_read(texts->pages, &texts->image, address + len, text + len, part))
-			return NULL;
-		if (memchr(text + len, '\0', part))
-			return strdup(text);
-		len += part;
+	/* After the window was read, the program may have written another text there. */
+	if (ts <= texts->read_ts)
+		text = window_text(texts, address);
+	if (!text) {
+		window_read(texts, address);
+		text = window_text(texts, address);
 	}
-	return NULL;
+	return text ? strdup(text) : NULL;
 }

@@ -2,7 +2,7 @@
 /*
  * Texts in a process's memory to which calls pointed. A library that registers 24,000 kernels
  * passes as many texts, which lie side by side. So the image stays open from one text to the next,
- * and pages that were read are kept for the hits before that.
+ * and some pages are read at once. They serve the hits that were before.
  */
 #ifndef WAFFLE_CAPTURE_ADDRESS_SPACE_HIT_TEXT_H
 #define WAFFLE_CAPTURE_ADDRESS_SPACE_HIT_TEXT_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "target/process/image_pages.h"
+#include "target/process/image_pages_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "target/process/image_pages.h"
+#include "target/process/image_pages_internal.h"
 
 #define CHUNK_PAGES 32 /* as much as opener_read() reads at once */
 #define CACHE_PAGES 4096

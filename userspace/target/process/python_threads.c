@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "target/process/image_pages.h"
+#include "target/process/image_pages_internal.h"
 
 #define PAGES 256
 /* Limits of a search. The structures may be made up, and have no end. */

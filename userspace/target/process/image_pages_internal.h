@@ -3,8 +3,8 @@
  * Pages of a process's memory that were read. Reading another process's memory takes long
  * (opener.h), and small objects that refer to each other lie close together.
  */
-#ifndef WAFFLE_TARGET_PROCESS_IMAGE_PAGES_H
-#define WAFFLE_TARGET_PROCESS_IMAGE_PAGES_H
+#ifndef WAFFLE_TARGET_PROCESS_IMAGE_PAGES_INTERNAL_H
+#define WAFFLE_TARGET_PROCESS_IMAGE_PAGES_INTERNAL_H
 
 #include "target/process/image.h"
 
