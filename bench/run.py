@@ -616,12 +616,33 @@ def ready(scale):
     yield Row("ready to trace, CPU time", cpu, "s", 0.15)
 
 
-def ready_torch(scale):
-    """PyTorch's libraries are 1.5 GB. The first attach fills the cache."""
+def torch_program(then):
+    """The command and the environment of a program that imports PyTorch."""
     frameworks = ROOT / "build" / "frameworks"
     environment = {**os.environ, "PYTHONPATH": str(frameworks), "LD_LIBRARY_PATH": str(frameworks / "cuda-stubs"),
                    "PYTHONDONTWRITEBYTECODE": "1"}
-    argv = [ROOT / "build/venv/bin/python", "-c", "import torch; print('ready', flush=True); input()"]
+    return [ROOT / "build/venv/bin/python", "-c", f"import torch; {then}"], environment
+
+
+def import_torch(scale):
+    """With the start and the end of waffle-bpf. PyTorch registers 24,000 kernels, which are calls of CUDA."""
+    argv, environment = torch_program("pass")
+    traced = [WAFFLE, "run", "--quiet", "--no-report", "--stacks", "sched", "-o", SCRATCH.path("torch.waffle"), "--"]
+    times = {(): [], tuple(traced): []}
+    for count in range(max(scale.pairs, 3) + 1):
+        for before, seconds in times.items():
+            start = time.monotonic()
+            subprocess.run([*before, *argv], env=environment, check=True, capture_output=True)
+            if count:  # the first ones fill the caches
+                seconds.append(time.monotonic() - start)
+    plain, recorded = map(statistics.median, times.values())
+    yield Row("import torch under run --stacks sched / untraced", recorded / plain, "x", 1.3,
+              note=f"{plain:.2f} s untraced, {len(times[()])} runs of each in turn")
+
+
+def ready_torch(scale):
+    """PyTorch's libraries are 1.5 GB. The first attach fills the cache."""
+    argv, environment = torch_program("print('ready', flush=True); input()")
     with subprocess.Popen(argv, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as target:
         assert target.stdout.readline() == b"ready\n"
         ready_times(target.pid, 1, "--stacks", "sched")
@@ -636,7 +657,7 @@ GROUPS = (dormant, armed, inside, lttng, python_bench.python, backends.cpp, drai
           jobs, origins, gpu_timeline, scheduling.switches, scheduling.sources, scheduling.programs, scheduling.samples,
           scheduling.first_touch,
           scheduling.neighbours, placement.placement, calls.launches, calls.attach_calls, gpu_library.gpu_library,
-          redis, ready, ready_torch)
+          redis, ready, ready_torch, import_torch)
 
 
 def machine():
