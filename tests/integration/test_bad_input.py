@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from tracer import Capture, semaphores, wait_until
+from tracer import ROOT, Capture, semaphores, wait_until
 
 
 def free_pid():
@@ -458,6 +458,12 @@ def test_threads_keep_their_names_in_a_window(waffle, built, start):
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     spans = [row for row in rows if row["kind"] == "span"]
     assert spans and {row["comm"] for row in spans} == {"flood"}
+
+
+@pytest.mark.parametrize("command", [["gpu"], ["report"], ["report", "--json"], ["why", "--thread", "calls"], ["view"]])
+def test_times_after_the_end_of_a_capture_show_where_to_look(waffle, command):
+    capture = ROOT / "tests/golden/captures/gpu-calls.waffle"
+    waffle.fails(1, *command, "--from", "1h", capture, says="waffle-bpf info shows how long")
 
 
 def test_more_calls_than_there_is_room_for(waffle, built, tmp_path):

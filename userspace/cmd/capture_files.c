@@ -46,3 +46,14 @@ int capture_files_open(const struct command *command, const struct capture_files
 
 	return store_reader_open_files(reader, files->paths, files->count, &options, err);
 }
+
+int capture_files_reach(const struct store_reader *reader, uint64_t from_ns, struct error *err)
+{
+	const struct store_meta *meta = store_reader_meta(reader);
+
+	/* The end is not known if the writer did not finish. */
+	if (!from_ns || !meta->end_ts || from_ns < meta->end_ts - meta->start_ts)
+		return 0;
+	return error_set(err, EINVAL,
+			 "the capture ends before that time; waffle-bpf info shows how long it is");
+}

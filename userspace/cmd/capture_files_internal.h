@@ -27,4 +27,7 @@ int capture_files_spare(const struct capture_files *files, const char *path, str
 int capture_files_open(const struct command *command, const struct capture_files *files,
 		       struct store_reader **reader, struct error *err);
 
+/* Refuses a time since their begin at which the captures have ended. */
+int capture_files_reach(const struct store_reader *reader, uint64_t from_ns, struct error *err);
+
 #endif

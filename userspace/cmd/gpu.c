@@ -166,7 +166,8 @@ static int gpu_files(const struct command *command, const void *arg,
 	struct model *model = NULL;
 	int result =
 		capture_files_spare(files, cli->html, err)
-			?: filter_options_open_files(command, &cli->filter, files, &reader, err);
+			?: filter_options_open_files(command, &cli->filter, files, &reader, err)
+			?: capture_files_reach(reader, cli->from_ns, err);
 
 	/* Load everything: what an operation depends on may be before the window. */
 	if (!result)

@@ -126,7 +126,8 @@ static int report_files(const struct command *command, const void *arg,
 	if (cli->compare)
 		return compare_files(command, &compare, files, err);
 	result = capture_files_spare(files, cli->html, err)
-			 ?: filter_options_open_files(command, &cli->filter, files, &reader, err);
+			 ?: filter_options_open_files(command, &cli->filter, files, &reader, err)
+			 ?: capture_files_reach(reader, cli->from_ns, err);
 	if (!result)
 		result = model_load(&model, reader, cli_window(cli, store_reader_meta(reader)),
 				    &keep, err);
