@@ -160,13 +160,31 @@ def test_a_deadlock_during_the_capture_has_its_time(waffle, built, start):
         assert found[name]["user_stack"]
 
 
+def until_all_blocked(program):
+    tasks = list(pathlib.Path(f"/proc/{program.pid}/task").iterdir())
+    wait_until(lambda: all("futex" in (task / "wchan").read_text() for task in tasks), "futex")
+
+
 def test_locks_of_python_have_no_recorded_owner(waffle, start):
     program = start(sys.executable, PROGRAMS / "hangs.py")
     program.until("ready")
-    tasks = list(pathlib.Path(f"/proc/{program.pid}/task").iterdir())
-    wait_until(lambda: all("futex" in (task / "wchan").read_text() for task in tasks), "futex")
+    until_all_blocked(program)
     path = waffle.path()
     waffle.ok("attach", "--pid", program.pid, "--duration", "200ms", "-o", path, "--no-report")
     answer = asker(waffle)(path)
     assert answer["deadlocks"] == 0 and len(answer["open_waits"]) >= 3
     assert not any(wait["owner"] for wait in answer["open_waits"])
+    for wait in answer["open_waits"]:  # through the C library
+        assert "PyThread_acquire_lock_timed" in functions(wait)
+
+
+def test_the_text_of_a_wait_has_the_functions_of_python(waffle, start):
+    program = start(sys.executable, PROGRAMS / "hangs.py", "later")
+    program.until("ready")
+    path = waffle.path()
+    attached = waffle.attach("-p", program.pid, "-q", "--no-report", "--stacks", "sched", path=path)
+    attached.wait_armed(program.pid)
+    program.ask("go", "going")
+    until_all_blocked(program)
+    attached.stop()
+    assert waffle.ok("why", path).stdout.count("← take (hangs.py:") == 2

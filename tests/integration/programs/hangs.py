@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two threads of Python that wait for each other's lock."""
 
+import sys
 import threading
+import time
 
 locks = threading.Lock(), threading.Lock()
 both = threading.Barrier(3)
@@ -10,12 +12,17 @@ both = threading.Barrier(3)
 def take(number):
     with locks[number]:
         both.wait()
+        if "later" in sys.argv:  # after a long wait, a stack is taken of the next one as well
+            time.sleep(0.05)
         with locks[1 - number]:
             pass
 
 
+if "later" in sys.argv:
+    print("ready", flush=True)
+    sys.stdin.readline()
 for number in range(2):
     threading.Thread(target=take, args=(number,), daemon=True).start()
 both.wait()
-print("ready", flush=True)
+print("going" if "later" in sys.argv else "ready", flush=True)
 threading.Event().wait()

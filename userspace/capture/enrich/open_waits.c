@@ -130,23 +130,22 @@ static struct examined next_process(struct open_waits *waits, size_t first)
 	return process;
 }
 
+/* The stacks of those threads that are wanted, or of the others. The others have one already, or
+ * their time for tables is what is left. */
 static void stacks_examine(struct open_waits *waits, const struct examined *process,
-			   uint64_t until_ns)
+			   struct halted_code *code, bool wanted)
 {
-	struct halted_code *code = halted_code_open(process->pid, until_ns);
-
-	for (size_t i = process->first; code && i < process->end; i++) {
+	for (size_t i = process->first; i < process->end; i++) {
 		struct open_wait *wait = &waits->list.data[i];
 
-		if (wait->halted.user_stack && !wait->wanted)
+		if (wait->wanted != wanted || (wait->halted.user_stack && !wanted))
 			continue;
 		wait->user_count = halted_stack_walk(wait->user, WAFFLE_STACK_DEPTH, &wait->halted,
-						     &process->image, wait->wanted ? code : NULL);
+						     &process->image, code);
 		/* A thread that has moved on has another stack by now. */
 		if (!is_still_there(&wait->halted))
 			wait->user_count = 0;
 	}
-	halted_code_close(code);
 }
 
 static int process_compare(const void *left, const void *right)
@@ -167,12 +166,18 @@ void open_waits_examine(struct open_waits *waits)
 		      process_compare);
 	for (size_t first = 0; first < waits->list.len;) {
 		struct examined process = next_process(waits, first);
+		struct halted_code *code;
 
 		for (size_t i = first;
 		     process.open && i < process.end && clock_monotonic_ns() < owners_ns; i++)
 			owner_examine(waits, &waits->list.data[i], &process.image);
 		if (process.open) {
-			stacks_examine(waits, &process, until_ns);
+			code = halted_code_open(process.pid, until_ns);
+			if (code) {
+				stacks_examine(waits, &process, code, true);
+				stacks_examine(waits, &process, code, false);
+			}
+			halted_code_close(code);
 			image_close(&process.image);
 		}
 		first = process.end;

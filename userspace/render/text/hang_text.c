@@ -14,7 +14,7 @@
 /* Limits of the text, unless everything is shown. */
 #define WAITS_SHOWN 5  /* without an owner */
 #define OWNED_SHOWN 20 /* with one */
-#define FRAMES_SHOWN 8
+#define FRAMES_SHOWN 8 /* innermost ones, and as many of Python: these say where it hangs */
 
 struct hang_printer {
 	const struct why_hangs *hangs;
@@ -111,26 +111,37 @@ static void put_since(const struct hang_printer *printer, const struct model_ope
 
 struct frames {
 	const struct hang_printer *printer;
-	uint32_t count;
+	uint32_t count, python;
+	bool left_out; /* since the last one that was printed */
 };
+
+static bool is_shown(const struct frames *frames, const struct stack_frame *frame)
+{
+	return frames->printer->view->all || frames->count < FRAMES_SHOWN ||
+	       (stack_frame_is_python(frame) && frames->python < FRAMES_SHOWN);
+}
 
 static void frame_print(const struct stack_frame *frame, void *arg)
 {
 	struct frames *frames = arg;
-	const struct hang_printer *printer = frames->printer;
+	FILE *out = frames->printer->out;
 
-	if (frames->count == FRAMES_SHOWN && !printer->view->all)
-		fputs(" ← …", printer->out);
-	if (frames->count++ >= FRAMES_SHOWN && !printer->view->all)
+	if (!is_shown(frames, frame)) {
+		if (!frames->left_out)
+			fputs(" ← …", out);
+		frames->left_out = true;
 		return;
-	fputs(frames->count > 1 ? " ← " : "", printer->out);
-	frame_put(printer->out, frame);
+	}
+	frames->left_out = false;
+	fputs(frames->count++ ? " ← " : "", out);
+	frames->python += stack_frame_is_python(frame);
+	frame_put(out, frame);
 }
 
 static void print_stack(const struct hang_printer *printer, uint32_t stack, uint64_t ts,
 			const char *before)
 {
-	struct frames frames = {printer, 0};
+	struct frames frames = {.printer = printer};
 
 	if (!store_reader_stack(printer->model->reader, stack))
 		return;
