@@ -446,7 +446,35 @@ static void test_before_a_thread_was_started_its_starter_explains_the_wait(void 
 }
 
 /* A timeout is no event: the loop has waited on for the next one. */
-static void test_timeouts_of_an_event_loop_in_no_span_end_no_wait(void **state)
+/* A timer ends a wait, or sends a signal. */
+static void test_timers_of_an_event_loop_in_no_span_end_no_wait(void **state)
+{
+	static const char *const functions[] = {"hrtimer_wakeup", "complete_signal"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+		struct capture capture;
+		struct why *why;
+
+		begin(&capture);
+		capture_end(&capture, MS + 10, 11, 1);
+		kernel_stack(&capture, 0xffff8000, functions[i]);
+		wait_of(&capture, 2, 0, 5, NR_EPOLL_WAIT, 4, 0, 0, 0, HARD);
+		wake_details(&capture, 5 * MS, 0, 11, 1, HARD);
+		wait_of(&capture, 5, 10, 10, NR_EPOLL_WAIT, 4, 0, 0, 0, HARD);
+		wake_details(&capture, 10 * MS, 0, 11, 1, HARD);
+		wait_of(&capture, 10, 10, 20, NR_EPOLL_WAIT, 4, 0, 0, 13, 0);
+		wait_of(&capture, 20, 10, 30, NR_EPOLL_WAIT, 4, 0, 0, 12, 0);
+		why = ask(&capture, 30 * MS,
+			  &(struct why_query){.tid = 11, .from_ts = 2 * MS, .to_ts = 30 * MS});
+		check_part(why, 0, "user-work", 18 * MS - 20, 13, "likely", "");
+		check_part(why, 1, "user-work", 10 * MS - 10, 12, "likely", "");
+		done(&capture, why);
+	}
+}
+
+/* An event loop in no span works for long after a signal. */
+static void test_work_after_a_signal_ends_the_wait_of_an_event_loop(void **state)
 {
 	struct capture capture;
 	struct why *why;
@@ -454,17 +482,13 @@ static void test_timeouts_of_an_event_loop_in_no_span_end_no_wait(void **state)
 	(void)state;
 	begin(&capture);
 	capture_end(&capture, MS + 10, 11, 1);
-	kernel_stack(&capture, 0xffff8000, "hrtimer_wakeup");
-	wait_of(&capture, 2, 0, 5, NR_EPOLL_WAIT, 4, 0, 0, 0, HARD);
-	wake_details(&capture, 5 * MS, 0, 11, 1, HARD);
-	wait_of(&capture, 5, 10, 10, NR_EPOLL_WAIT, 4, 0, 0, 0, HARD);
-	wake_details(&capture, 10 * MS, 0, 11, 1, HARD);
-	wait_of(&capture, 10, 10, 20, NR_EPOLL_WAIT, 4, 0, 0, 13, 0);
-	wait_of(&capture, 20, 10, 30, NR_EPOLL_WAIT, 4, 0, 0, 12, 0);
-	why = ask(&capture, 30 * MS,
-		  &(struct why_query){.tid = 11, .from_ts = 2 * MS, .to_ts = 30 * MS});
-	check_part(why, 0, "user-work", 18 * MS - 20, 13, "likely", "");
-	check_part(why, 1, "user-work", 10 * MS - 10, 12, "likely", "");
+	kernel_stack(&capture, 0xffff8000, "complete_signal");
+	wait_of(&capture, 2, 0, 12, NR_EPOLL_WAIT, 4, 0, 0, 0, HARD);
+	wake_details(&capture, 12 * MS, 0, 11, 1, HARD);
+	wait_of(&capture, 12, 900000, 20, NR_EPOLL_WAIT, 4, 0, 0, 13, 0);
+	why = ask(&capture, 20 * MS,
+		  &(struct why_query){.tid = 11, .from_ts = 2 * MS, .to_ts = 20 * MS});
+	check_part(why, 0, "interrupt", 10 * MS, 0, "likely", "");
 	done(&capture, why);
 }
 
@@ -1129,7 +1153,8 @@ int main(void)
 		cmocka_unit_test(test_who_makes_room_each_time_is_certain),
 		cmocka_unit_test(test_an_event_loop_that_works_in_between_is_likely),
 		cmocka_unit_test(test_each_wait_of_an_event_loop_in_no_span_has_its_own_end),
-		cmocka_unit_test(test_timeouts_of_an_event_loop_in_no_span_end_no_wait),
+		cmocka_unit_test(test_timers_of_an_event_loop_in_no_span_end_no_wait),
+		cmocka_unit_test(test_work_after_a_signal_ends_the_wait_of_an_event_loop),
 		cmocka_unit_test(test_who_ran_after_the_last_timeout_has_done_what_was_waited_for),
 		cmocka_unit_test(test_a_list_of_the_same_descriptors_is_the_same_wait),
 		cmocka_unit_test(test_a_list_of_which_only_a_part_is_known_may_be_another_one),

@@ -226,9 +226,9 @@ static bool goes_on(const struct why_walk *walk, const struct why_waiting *waiti
 
 	*by_signal = rule != END_ALWAYS &&
 		     why_ended_by_signal(walk, thread, interval->to_ts, waker, waiting->kind);
-	/* A timeout is no event: the loop asks again. */
+	/* A timeout is no event, nor is the signal of a timer: the loop asks again. */
 	if (waiting->idle)
-		return is_timeout(waker);
+		return is_timeout(waker) || (*by_signal && waker->interrupt);
 	if (*by_signal)
 		return true;
 	if (rule == END_LOCK)
@@ -326,7 +326,7 @@ static uint64_t check_limit(const struct why_walk *walk, const struct why_waitin
 {
 	uint32_t pid = walk->model->threads.data[thread].pid;
 
-	if (series->by_signal)
+	if (series->by_signal && !waiting->idle) /* an idle loop may work on it */
 		return UINT64_MAX;
 	if (!waiting->idle && (waiting->kind == WAIT_POLL || is_timeout(&series->waker)))
 		return LOOP_NS;
