@@ -445,8 +445,7 @@ static void test_before_a_thread_was_started_its_starter_explains_the_wait(void 
 	done(&capture, why);
 }
 
-/* A timeout is no event: the loop has waited on for the next one. */
-/* A timer ends a wait, or sends a signal. */
+/* Neither a timeout nor the signal of a timer is an event: the loop waits on for the next one. */
 static void test_timers_of_an_event_loop_in_no_span_end_no_wait(void **state)
 {
 	static const char *const functions[] = {"hrtimer_wakeup", "complete_signal"};

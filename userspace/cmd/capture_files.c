@@ -54,6 +54,5 @@ int capture_files_reach(const struct store_reader *reader, uint64_t from_ns, str
 	/* The end is not known if the writer did not finish. */
 	if (!from_ns || !meta->end_ts || from_ns < meta->end_ts - meta->start_ts)
 		return 0;
-	return error_set(err, EINVAL,
-			 "the capture ends before that time; waffle-bpf info shows how long it is");
+	return store_error_after_end(err);
 }

@@ -8,7 +8,8 @@
 /* The name of a system call, from libseccomp. `machine` is uname's ("x86_64", "aarch64"). NULL:
  * unknown. It lives as long as this process. To be called by one thread only. */
 const char *syscall_name(const char *machine, int number);
-/* Whether a name of a system call, which may be NULL, is that of epoll_wait(2) or a relative. */
+/* True: the system call of this name is one of epoll(7), such as epoll_pwait. The name may be NULL.
+ */
 bool syscall_name_is_epoll(const char *name);
 
 #endif

@@ -216,9 +216,7 @@ static int pick_thread(struct why_query *query, const struct model *model,
 	if (query->to_ts > model->end_ts)
 		query->to_ts = model->end_ts;
 	if (query->from_ts >= query->to_ts)
-		return error_set(err, EINVAL,
-				 "the capture ends before that time; waffle-bpf info shows how "
-				 "long it is");
+		return store_error_after_end(err);
 	if (units_parse_number(wanted->thread, &tid))
 		return pick_tid(query, model, tid, err);
 	return pick_comm(query, model, wanted->thread, err);

@@ -14,7 +14,7 @@
 struct hit_text {
 	const struct kernel *kernel;
 	struct image image;
-	pid_t pid;        /* of `image`; 0: none is open */
+	pid_t pid;        /* the process whose memory `image` reads; 0: no image is open */
 	uint64_t since;   /* when its program began (kernel_program_since()) */
 	uint64_t read_ts; /* the window was read after this time */
 	uint64_t from;

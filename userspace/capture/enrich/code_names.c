@@ -89,14 +89,15 @@ int code_names_open(struct code_names **names, const struct kernel *kernel,
 	struct code_names *made = calloc(1, sizeof(*made));
 	pthread_condattr_t clock;
 
-	*names = made;
-	if (made)
-		made->texts = hit_text_new(kernel);
-	if (!made || !made->texts) {
+	*names = NULL;
+	if (!made)
+		return error_set(err, ENOMEM, "out of memory");
+	made->texts = hit_text_new(kernel);
+	if (!made->texts) {
 		free(made);
-		*names = NULL;
 		return error_set(err, ENOMEM, "out of memory");
 	}
+	*names = made;
 	made->kernel = kernel;
 	made->writer = writer;
 	made->spaces = spaces;

@@ -130,8 +130,8 @@ static struct examined next_process(struct open_waits *waits, size_t first)
 	return process;
 }
 
-/* The stacks of those threads that are wanted, or of the others. The others have one already, or
- * their time for tables is what is left. */
+/* Unwinds the stacks of the threads that are wanted, or of the others that have no stack yet. The
+ * time limit of `code` holds for both, so the wanted threads come first. */
 static void stacks_examine(struct open_waits *waits, const struct examined *process,
 			   struct halted_code *code, bool wanted)
 {
