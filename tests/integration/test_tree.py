@@ -243,6 +243,12 @@ def test_why_of_a_command_passes_all_of_its_arguments(waffle, options):
     assert done.stdout.splitlines()[0] == "--pid one two three"
 
 
+def test_why_explains_a_command_that_fails_and_exits_as_it_did(waffle, tmp_path):
+    done = waffle.call("why", "-o", tmp_path / "x.waffle", "--", "sh", "-c", "sleep 0.05; exit 7")
+    assert done.returncode == 7
+    assert "sleep" in done.stdout
+
+
 def test_ctrl_c_ends_the_recording_of_why_and_it_still_answers(waffle, workers, tmp_path):
     path = tmp_path / "early.waffle"
     command = [waffle.program, "why", "--pid", str(workers.pid), "--duration", "10m", "-o", path]

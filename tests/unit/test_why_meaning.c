@@ -135,6 +135,8 @@ static void test_processes_and_the_block_layer_are_named(void **state)
 	      "waits for a core dump to be written, end of a thread");
 	check("schedule __wait_rcu_gp synchronize_rcu_normal synchronize_rcu", MEANING_TELLS,
 	      "waits for every CPU to be seen idle or in a program (RCU)");
+	check("schedule wait_for_completion synchronize_rcu_normal percpu_down_write",
+	      MEANING_TELLS, "waits for every CPU to be seen idle or in a program (RCU)");
 	check("schedule io_schedule blk_mq_get_tag __blk_mq_alloc_requests submit_bio",
 	      MEANING_TELLS, "waits for a free place in the queue of a device");
 	check("schedule io_schedule rq_qos_wait wbt_wait __rq_qos_throttle", MEANING_TELLS,

@@ -345,6 +345,31 @@ static void test_a_lock_of_the_kernel_is_named_by_its_stack(void **state)
 	done(&capture, why);
 }
 
+static void test_files_of_memory_wait_for_no_disk(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	for (int named_worker = 0; named_worker < 2; named_worker++) {
+		begin(&capture);
+		object(&capture, "/sys/fs/cgroup/a/cgroup.procs", "cgroup2");
+		if (named_worker)
+			named(&capture, 60, 60, "rcu_preempt");
+		kernel_stack(&capture, 0x9100, "rcu_gp_kthread");
+		why = ask_wait(&capture, NR_WRITE, D, 60, 1, 0, 1);
+		check_part(why, 0, "not-recorded", 180, 60, "likely",
+			   named_worker ? "kernel: RCU grace periods"
+					: "/sys/fs/cgroup/a/cgroup.procs (cgroup2)");
+		done(&capture, why);
+	}
+	begin(&capture);
+	object(&capture, "/data/log", "ext4");
+	why = ask_wait(&capture, NR_WRITE, D, 60, 1, 0, 0);
+	check_part(why, 0, "disk-write", 180, 11, "likely", "/data/log (ext4)");
+	done(&capture, why);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -359,6 +384,7 @@ int main(void)
 		cmocka_unit_test(test_msync_waits_for_the_mapped_file),
 		cmocka_unit_test(test_the_mapped_file_is_the_one_of_that_time),
 		cmocka_unit_test(test_a_lock_of_the_kernel_is_named_by_its_stack),
+		cmocka_unit_test(test_files_of_memory_wait_for_no_disk),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -363,8 +363,10 @@ static int explain_recorded(const struct command *command, struct why_cli *cli, 
 	struct capture_files files = {.paths = arguments, .count = 1};
 	enum exit_code code = why_record(command, &cli->capture, argv, path);
 
+	if (code != EXIT_DONE)
+		return (int)code;
 	cli->overview = true;
-	return code == EXIT_DONE ? explain_files(command, cli, &files) : (int)code;
+	return explain_files(command, cli, &files) ?: cli->capture.status;
 }
 
 /* Whether an argument is "--", which stands before a command. options_parse() moves the positional
@@ -414,7 +416,8 @@ const struct command command_why = {
 		"command, first records the processes with all their children, as attach --tree "
 		"and "
 		"run do. Ctrl-C ends the recording, and the explanation follows. Without spans, "
-		"it explains the busiest thread.\n\nFor each of the slowest spans, shows how long "
+		"it explains the busiest thread. Exits with the status of the command, as run "
+		"does.\n\nFor each of the slowest spans, shows how long "
 		"it was running, runnable "
 		"(waiting for a CPU) and blocked. Then come the causes, the largest first. "
 		"Each has its share of the span's time, its grade (certain, likely or "

@@ -36,9 +36,10 @@ enum exit_code why_record(const struct command *command, struct why_capture *rec
 		code = argv ? run_command(command, &options, argv, &result)
 			    : attach_command(command, &options, &result);
 		/* A command that fails may be just what is to be explained. */
-		if (argv && result.file_written && !result.exec_errno)
+		if (argv && result.file_written && !result.exec_errno) {
+			record->status = code;
 			code = EXIT_DONE;
-		else if (code == EXIT_DONE && !result.file_written)
+		} else if (code == EXIT_DONE && !result.file_written)
 			code = EXIT_FAILED;
 		snprintf(path, PATH_MAX, "%s", result.output);
 	}

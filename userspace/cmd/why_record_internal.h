@@ -12,6 +12,7 @@ struct why_capture {
 	struct target_options target;
 	const char *output;   /* NULL: the name consists of the program and the time */
 	uint64_t duration_ns; /* 0: the default */
+	int status;           /* out: the exit status of the command, as shells report it */
 };
 
 /* Records the command in argv or, if argv is NULL, the processes that record->target names. Takes

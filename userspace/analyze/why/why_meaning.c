@@ -41,6 +41,10 @@ const char *const meaning_rule_texts[MEANING_RULE_COUNT] = {
 /* Names are those of Linux 5.15 to 6.18. The first matching row counts, so special rows come before
  * general ones. */
 const struct meaning_row meaning_rows[] = {
+	WAIT(TELLS, "every CPU to be seen idle or in a program (RCU)",
+	     "synchronize_rcu* __wait_rcu_gp synchronize_srcu* __synchronize_srcu "
+	     "synchronize_sched* synchronize_net rcu_barrier* ",
+	     NULL, NULL),
 	WAIT(LOCK, "the lock of the address space (mmap_lock)", RWSEM,
 	     "lock_mm_and_find_vma do_user_addr_fault exc_page_fault asm_exc_page_fault "
 	     "do_page_fault fixup_user_fault vm_mmap_pgoff vm_munmap __vm_munmap "
@@ -90,10 +94,6 @@ const struct meaning_row meaning_rows[] = {
 	WAIT(TELLS, "a module of the kernel to be loaded",
 	     "__request_module load_module init_module_from_file idempotent_init_module "
 	     "do_init_module ",
-	     NULL, NULL),
-	WAIT(TELLS, "every CPU to be seen idle or in a program (RCU)",
-	     "synchronize_rcu* __wait_rcu_gp synchronize_srcu* __synchronize_srcu "
-	     "synchronize_sched* synchronize_net rcu_barrier* ",
 	     NULL, NULL),
 	WAIT(GPU, "work of a GPU (fence)",
 	     "dma_fence_* drm_syncobj_* drm_sched_* amdgpu_*wait* amdgpu_fence_* "

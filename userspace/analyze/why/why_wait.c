@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyze/why/why_meaning_internal.h"
 #include "target/process/descriptors.h"
 #include "util/memory.h"
 
@@ -86,16 +87,30 @@ static const struct {
 	{"/dev/", WAIT_OTHER},
 };
 
-static enum wait_kind kind_by_object(const struct wait_facts *facts, enum wait_kind file)
+/* File systems whose files lie on no device. A wait there is for a lock or for work of the kernel,
+ * such as RCU after a write to cgroup.procs. */
+static const char memory_file_systems[] =
+	"bpf cgroup cgroup2 configfs debugfs devpts devtmpfs hugetlbfs mqueue proc pstore ramfs "
+	"securityfs selinuxfs sysfs tmpfs tracefs ";
+
+/* `file`: what a wait for a device in this call is. */
+static enum wait_kind kind_by_state(const struct wait_facts *facts, enum wait_kind file)
 {
 	bool disk = facts->task_state & WAFFLE_TASK_UNINTERRUPTIBLE;
 
+	if (facts->object && meaning_is_listed(facts->object->detail, memory_file_systems))
+		return WAIT_OTHER;
+	return disk ? file : WAIT_OTHER;
+}
+
+static enum wait_kind kind_by_object(const struct wait_facts *facts, enum wait_kind file)
+{
 	if (facts->pipe || (facts->object && !strcmp(facts->object->detail, DESCRIPTOR_FIFO)))
 		return WAIT_PIPE;
 	for (size_t i = 0; facts->object && i < sizeof(object_kinds) / sizeof(object_kinds[0]); i++)
 		if (begins(facts->object->name, object_kinds[i].prefix))
 			return object_kinds[i].kind;
-	return disk ? file : WAIT_OTHER;
+	return kind_by_state(facts, file);
 }
 
 /* Size of the two adjacent futexes of a condition variable in the C library. */
@@ -180,8 +195,6 @@ static enum wait_kind futex_kind(const struct wait_facts *facts)
 
 enum wait_kind wait_kind_of(const struct wait_facts *facts)
 {
-	bool disk = facts->task_state & WAFFLE_TASK_UNINTERRUPTIBLE;
-
 	if (facts->task_state & (WAFFLE_TASK_STOPPED | WAFFLE_TASK_TRACED))
 		return WAIT_STOPPED;
 	if (facts->fault)
@@ -210,11 +223,11 @@ enum wait_kind wait_kind_of(const struct wait_facts *facts)
 	case WAIT_CALL_CHILD:
 		return WAIT_CHILD;
 	case WAIT_CALL_FILE_READ:
-		return disk ? WAIT_FILE_READ : WAIT_OTHER;
+		return kind_by_state(facts, WAIT_FILE_READ);
 	case WAIT_CALL_FILE_WRITE:
 	case WAIT_CALL_FSYNC:
 	case WAIT_CALL_MSYNC:
-		return disk ? WAIT_FILE_WRITE : WAIT_OTHER;
+		return kind_by_state(facts, WAIT_FILE_WRITE);
 	case WAIT_CALL_FILE_LOCK:
 		return WAIT_MUTEX;
 	case WAIT_CALL_OTHER:

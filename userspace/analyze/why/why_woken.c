@@ -54,7 +54,7 @@ static struct why_verdict end_outside(struct why_walk *walk, const struct why_bl
 		work = why_worker_of_wake(walk, blocked->thread, blocked->end_ts, &writes);
 		return why_verdict_end(walk, writes ? WHY_DISK_WRITE : WHY_NOT_RECORDED,
 				       why_grade_least(blocked->grade, WHY_GRADE_LIKELY), thread,
-				       blocked->object ?: work);
+				       !writes && work ? work : blocked->object ?: work);
 	}
 }
 
