@@ -219,12 +219,12 @@ static void handles_answer(struct code_names *names, const struct question *ques
 /* Answers questions that have mangled names, and frees these. */
 static void mangled_answer(struct code_names *names, const struct question *questions, size_t count)
 {
-	const char *mangled[DEMANGLE_COUNT];
-	char *plain[DEMANGLE_COUNT];
+	const char *mangled[DEMANGLE_BATCH];
+	char *plain[DEMANGLE_BATCH];
 
 	for (size_t i = 0; i < count; i++)
 		mangled[i] = questions[i].mangled;
-	demangle_all(mangled, count, plain);
+	demangle_batch(mangled, count, plain);
 	for (size_t i = 0; i < count; i++) {
 		const struct question *question = &questions[i];
 		bool known = plain[i];
@@ -249,13 +249,13 @@ static void question_answer(struct code_names *names, struct symbolizer *symboli
 }
 
 /* Takes the next question, or the next ones with mangled names. */
-static size_t questions_take(struct code_names *names, struct question taken[DEMANGLE_COUNT])
+static size_t questions_take(struct code_names *names, struct question taken[DEMANGLE_BATCH])
 {
 	size_t count = 0;
 
 	do
 		taken[count++] = names->questions.data[names->next++];
-	while (taken[0].mangled && count < DEMANGLE_COUNT && names->next < names->questions.len &&
+	while (taken[0].mangled && count < DEMANGLE_BATCH && names->next < names->questions.len &&
 	       names->questions.data[names->next].mangled);
 	return count;
 }
@@ -269,7 +269,7 @@ static void *look_up(void *arg)
 		symbolizer = NULL;
 	pthread_mutex_lock(&names->lock);
 	while (!names->stop) {
-		struct question taken[DEMANGLE_COUNT];
+		struct question taken[DEMANGLE_BATCH];
 		size_t count;
 
 		if (names->next == names->questions.len) {
