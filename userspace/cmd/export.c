@@ -319,7 +319,7 @@ static int options_check(const struct export_options *o, int files, struct error
 		return error_set(err, EINVAL,
 				 "say with --output where to write what several files make");
 	if (o->from_ns >= o->to_ns)
-		return error_set(err, EINVAL, "--from and --to: nothing is between them");
+		return error_set(err, EINVAL, "--from has to be before --to");
 	return 0;
 }
 
