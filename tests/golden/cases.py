@@ -177,6 +177,7 @@ export --from 5ms --to 9ms -o part.pftrace --json {c}
 export --format ndjson --keep-children --filter 'name == "query"' -o - {c}
 export --format xml {c}
 export --from 2ms --to 1ms {c}
+export --from 10s -o - {c}
 export -o {c} {c}
 export -o '' {c}
 export -o /nowhere/x {c}

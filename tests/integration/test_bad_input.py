@@ -460,7 +460,9 @@ def test_threads_keep_their_names_in_a_window(waffle, built, start):
     assert spans and {row["comm"] for row in spans} == {"flood"}
 
 
-@pytest.mark.parametrize("command", [["gpu"], ["report"], ["report", "--json"], ["why", "--thread", "calls"], ["view"]])
+@pytest.mark.parametrize("command", [
+    ["gpu"], ["report"], ["report", "--json"], ["why", "--thread", "calls"], ["view"],
+    ["export", "-o", "-"], ["export", "--format", "ndjson", "-o", "-"]])
 def test_times_after_the_end_of_a_capture_show_where_to_look(waffle, command):
     capture = ROOT / "tests/golden/captures/gpu-calls.waffle"
     waffle.fails(1, *command, "--from", "1h", capture, says="waffle-bpf info shows how long")

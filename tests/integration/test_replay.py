@@ -269,6 +269,15 @@ def test_chakra_does_not_replace_the_capture(waffle, made):
     assert "is the capture itself" in done.stderr and path.read_bytes() == before
 
 
+def test_a_reader_that_goes_away_ends_a_trace_quietly(waffle, made):
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([waffle.program, "replay", "--chakra", "-", made(8)[0]], stdout=writer,
+                          stderr=subprocess.PIPE, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
 def test_chakra_has_all_nodes_and_dependencies(waffle, made):
     path, truth = made(8)
     out = waffle.path("x.et")

@@ -291,6 +291,12 @@ def test_window_keeps_names_of_tracks_and_their_spans_in_it(recorder):
     assert {i: s["track"] for i, s in spans.items()} == {6: wanted["span", 6][0]}
 
 
+def test_spans_of_tracks_may_be_later_than_the_end_of_the_capture(recorder):
+    capture, _ = recorder.run("device")
+    report = json.loads(capture.waffle.ok("report", "--json", "--from", "2s", capture.path).stdout)
+    assert [(span["name"], span["count"]) for span in report["spans"]] == [("work", 1)]
+
+
 def test_merged_files_keep_their_tracks(recorder):
     first, out = recorder.run("device")
     second, _ = recorder.run("device")

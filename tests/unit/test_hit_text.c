@@ -21,7 +21,7 @@
 
 struct memory {
 	struct hit_text *texts;
-	char *pages; /* three, and nothing behind */
+	char *pages; /* three; the page after them is not mapped */
 };
 
 static int open_memory(void **state)
@@ -59,7 +59,7 @@ static void assert_text(struct memory *memory, const char *at, uint64_t ts, cons
 	free(text);
 }
 
-static void test_texts_may_lie_in_two_pages_and_have_to_end(void **state)
+static void test_texts_may_cross_pages_and_must_end(void **state)
 {
 	struct memory *memory = *state;
 	char *end = memory->pages + 3 * PAGE;
@@ -97,7 +97,7 @@ static void test_what_was_read_is_not_shown_for_a_later_hit(void **state)
 	strcpy(memory->pages + 100, "beside");
 	assert_text(memory, memory->pages, 1, "first");
 	strcpy(memory->pages, "second");
-	assert_text(memory, memory->pages + 100, 1, "beside"); /* with the same page */
+	assert_text(memory, memory->pages + 100, 1, "beside"); /* of the same window */
 	assert_text(memory, memory->pages, clock_monotonic_ns(), "second");
 }
 
@@ -131,7 +131,7 @@ static void test_processes_are_kept_apart_and_forgotten(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_texts_may_lie_in_two_pages_and_have_to_end,
+		cmocka_unit_test_setup_teardown(test_texts_may_cross_pages_and_must_end,
 						open_memory, close_memory),
 		cmocka_unit_test_setup_teardown(test_texts_are_at_most_4095_bytes, open_memory,
 						close_memory),

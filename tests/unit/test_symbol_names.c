@@ -39,7 +39,7 @@ static void test_many_names_at_once_are_those_of_each(void **state)
 	char *names[5];
 
 	(void)state;
-	demangle_all(symbols, 5, names);
+	demangle_batch(symbols, 5, names);
 	assert_string_equal(names[0], "foo::bar()");
 	assert_null(names[1]);
 	assert_null(names[2]);

@@ -221,7 +221,23 @@ static int deed(enum deed what, const char *name, struct wire_out *reply, struct
 	return result;
 }
 
-/* The parts that are tested are as in cmd/workers.c. */
+#define CRASHING_NAME "_Z5crashv"
+
+/* demangle_serve() with an error that one name triggers. */
+static int names_serve(struct wire_in *request, int fd, struct wire_out *reply, void *arg)
+{
+	struct wire_in names = *request;
+
+	while (!wire_in_done(&names)) {
+		const char *name = wire_get_text(&names);
+
+		if (name && !strcmp(name, CRASHING_NAME))
+			crash();
+	}
+	return demangle_serve(request, fd, reply, arg);
+}
+
+/* Apart from names_serve(), as in cmd/workers.c. */
 static int start(void **state)
 {
 	static struct symbols_service service;
@@ -237,7 +253,7 @@ static int start(void **state)
 				[WORKER_UNWIND] = {cfi_serve, NULL},
 				[WORKER_PROGRAM] = {program_facts_serve, NULL},
 				[WORKER_HANDLES] = {handles_serve, NULL},
-				[WORKER_NAME] = {demangle_serve, NULL},
+				[WORKER_NAME] = {names_serve, NULL},
 				[WORKER_CALLS] = {deed_serve, NULL},
 			},
 	};
@@ -1015,8 +1031,8 @@ static void test_worker_demangles(void **state)
 static void test_worker_gives_up_a_name_that_takes_for_ever(void **state)
 {
 	static const char numbers[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
-	char name[256] = "_Z1fDp", text[DEMANGLE_MAX], *names[DEMANGLE_COUNT];
-	const char *symbols[DEMANGLE_COUNT];
+	char name[256] = "_Z1fDp", text[DEMANGLE_MAX], *names[DEMANGLE_BATCH];
+	const char *symbols[DEMANGLE_BATCH];
 	int worker;
 
 	(void)state;
@@ -1030,10 +1046,10 @@ static void test_worker_gives_up_a_name_that_takes_for_ever(void **state)
 		assert_null(demangle(name, text));
 	assert_string_equal(demangle("_ZN3foo3barEi", text), "foo::bar(int)");
 	/* Among others, none of which is lost. */
-	for (unsigned i = 0; i < DEMANGLE_COUNT; i++)
+	for (unsigned i = 0; i < DEMANGLE_BATCH; i++)
 		symbols[i] = i % 10 == 3 ? name : i % 10 == 5 ? "main" : "_ZN3foo3barEi";
-	demangle_all(symbols, DEMANGLE_COUNT, names);
-	for (unsigned i = 0; i < DEMANGLE_COUNT; i++) {
+	demangle_batch(symbols, DEMANGLE_BATCH, names);
+	for (unsigned i = 0; i < DEMANGLE_BATCH; i++) {
 		if (i % 10 == 3 || i % 10 == 5)
 			assert_null(names[i]);
 		else
@@ -1041,6 +1057,27 @@ static void test_worker_gives_up_a_name_that_takes_for_ever(void **state)
 		free(names[i]);
 	}
 	assert_int_equal(worker_pid(WORKER_FOR_NAMES), worker);
+}
+
+static void test_a_name_that_kills_the_worker_costs_no_others(void **state)
+{
+	static const char *const symbols[] = {"_Z1fi", "main",        "_Z1gi", CRASHING_NAME,
+					      "_Z1hi", CRASHING_NAME, "_Z1ji", "_Z1ki"};
+	char *names[8];
+
+	(void)state;
+	for (unsigned round = 0; round < 4; round++) {
+		demangle_batch(symbols, 8, names);
+		for (unsigned i = 0; i < 8; i++) {
+			if (i == 1 || i == 3 || i == 5) {
+				assert_null(names[i]);
+				continue;
+			}
+			assert_non_null(names[i]);
+			assert_string_equal(names[i] + 1, "(int)");
+			free(names[i]);
+		}
+	}
 }
 
 /* The instruction that nvcc puts into the stub of a launch. */
@@ -1146,6 +1183,7 @@ int main(void)
 		TEST(test_worker_tells_the_facts_of_a_program),
 		TEST(test_worker_demangles),
 		TEST(test_worker_gives_up_a_name_that_takes_for_ever),
+		TEST(test_a_name_that_kills_the_worker_costs_no_others),
 		TEST(test_worker_finds_handles),
 		TEST(test_answers_that_make_no_sense_are_refused),
 	};

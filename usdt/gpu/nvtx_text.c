@@ -44,6 +44,7 @@ static struct {
 
 /* ---- texts ---- */
 
+/* The program may pass on messages that somebody else chose. */
 static uint64_t hash_of(const struct text *text)
 {
 	static struct hash_secret secret;
@@ -51,7 +52,7 @@ static uint64_t hash_of(const struct text *text)
 
 	if (!known.factor) /* threads that come at once compute the same */
 		secret = known = hash_secret();
-	return hash_chosen(known.begin, text->at, text->len, &known);
+	return hash_keyed(known.begin, text->at, text->len, &known);
 }
 
 /* Reserves the memory of all texts. NULL: there is none. */

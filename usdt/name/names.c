@@ -156,10 +156,10 @@ static void parts_measure(struct parts *parts)
 	uint64_t numbers = (uint64_t)parts->line << 32 | parts->keys << 16 | parts->kind;
 
 	parts->hash = hash_word(secret.begin, numbers, &secret);
-	parts->hash = hash_chosen(parts->hash, parts->types, parts->keys, &secret);
+	parts->hash = hash_keyed(parts->hash, parts->types, parts->keys, &secret);
 	for (unsigned i = 0; i < 4 + parts->keys; i++) {
 		parts->hash =
-			hash_chosen(parts->hash, parts->text[i].at, parts->text[i].len, &secret);
+			hash_keyed(parts->hash, parts->text[i].at, parts->text[i].len, &secret);
 		parts->bytes += parts->text[i].len + 1;
 	}
 }

@@ -47,12 +47,17 @@ int capture_files_open(const struct command *command, const struct capture_files
 	return store_reader_open_files(reader, files->paths, files->count, &options, err);
 }
 
-int capture_files_reach(const struct store_reader *reader, uint64_t from_ns, struct error *err)
+static uint64_t after(uint64_t start, uint64_t ns)
 {
-	const struct store_meta *meta = store_reader_meta(reader);
+	return ns > UINT64_MAX - start ? UINT64_MAX : start + ns;
+}
 
-	/* The end is not known if the writer did not finish. */
-	if (!from_ns || !meta->end_ts || from_ns < meta->end_ts - meta->start_ts)
-		return 0;
-	return store_error_after_end(err);
+struct store_window capture_files_window(const struct store_reader *reader, uint64_t from_ns,
+					 uint64_t to_ns)
+{
+	uint64_t start_ts = store_reader_meta(reader)->start_ts;
+
+	/* A record may be from before the start, such as a span of a device. */
+	return (struct store_window){from_ns ? after(start_ts, from_ns) : 0,
+				     after(start_ts, to_ns)};
 }

@@ -27,7 +27,8 @@ int capture_files_spare(const struct capture_files *files, const char *path, str
 int capture_files_open(const struct command *command, const struct capture_files *files,
 		       struct store_reader **reader, struct error *err);
 
-/* Refuses a time since their begin at which the captures have ended. */
-int capture_files_reach(const struct store_reader *reader, uint64_t from_ns, struct error *err);
+/* The window between two times since the begin of the captures. 0 and UINT64_MAX set no bound. */
+struct store_window capture_files_window(const struct store_reader *reader, uint64_t from_ns,
+					 uint64_t to_ns);
 
 #endif

@@ -240,30 +240,25 @@ static int export_files(const struct command *command, const void *arg,
 	const struct export_options *o = arg;
 	struct store_reader *reader = NULL;
 	struct model *model = NULL;
-	struct store_window window = STORE_ALL;
+	struct store_window window;
 	const struct model_filter keep = {.filter = o->filter.filter,
 					  .keep_children = o->filter.keep_children};
-	uint64_t start_ts;
 	int code = filter_options_open_files(command, &o->filter, files, &reader, err);
 
 	if (code < 0)
 		return code;
-	start_ts = store_reader_meta(reader)->start_ts;
-	if (o->from_ns)
-		window.from_ts = start_ts + o->from_ns;
-	if (o->to_ns != UINT64_MAX && o->to_ns < UINT64_MAX - start_ts)
-		window.to_ts = start_ts + o->to_ns;
+	window = capture_files_window(reader, o->from_ns, o->to_ns);
 	if (o->process) {
 		code = process_file(command, o, reader, window, err);
 		store_reader_close(reader);
 		return code;
 	}
-	code = model_load(&model, reader, window, &keep, err);
-	if (code == 0) {
+	code = model_load(&model, reader, window, &keep, err)
+		       ?: model_reaches(model, window.from_ts, err);
+	if (code == 0)
 		code = o->server ? send_model(command, o, model, err)
 				 : export_model(o, model, files, err);
-		model_free(model);
-	}
+	model_free(model);
 	store_reader_close(reader);
 	return code;
 }
@@ -324,7 +319,7 @@ static int options_check(const struct export_options *o, int files, struct error
 		return error_set(err, EINVAL,
 				 "say with --output where to write what several files make");
 	if (o->from_ns >= o->to_ns)
-		return error_set(err, EINVAL, "--from and --to: nothing is between them");
+		return error_set(err, EINVAL, "--from has to be before --to");
 	return 0;
 }
 

@@ -126,24 +126,23 @@ static int without_times(const struct gpu_timeline *timeline, const char *file, 
 			 file);
 }
 
-static uint64_t after(uint64_t start, uint64_t ns)
-{
-	return ns > UINT64_MAX - start ? UINT64_MAX : start + ns;
-}
-
 static int print_timeline(const struct gpu_cli *cli, const struct gpu_timeline *timeline,
 			  struct error *err)
 {
-	uint64_t start_ts = timeline->model->meta->start_ts;
+	struct store_window window =
+		capture_files_window(timeline->model->reader, cli->from_ns, cli->to_ns);
 	const struct gpu_report_options options = {
-		.from_ts = cli->from_ns ? after(start_ts, cli->from_ns) : 0,
-		.to_ts = after(start_ts, cli->to_ns),
+		.from_ts = window.from_ts,
+		.to_ts = window.to_ts,
 		.stretches = STRETCHES,
 		.pieces = cli->graph != GRAPH_NONE,
 	};
-	struct gpu_report *report = gpu_report_new(timeline, &options);
-	int result = 0;
+	int result = model_reaches(timeline->model, window.from_ts, err);
+	struct gpu_report *report;
 
+	if (result)
+		return result;
+	report = gpu_report_new(timeline, &options);
 	if (cli->graph == GRAPH_JSON)
 		result = printed(gpu_graph_print_json(report, stdout), err);
 	else if (cli->graph == GRAPH_DOT)
@@ -166,8 +165,7 @@ static int gpu_files(const struct command *command, const void *arg,
 	struct model *model = NULL;
 	int result =
 		capture_files_spare(files, cli->html, err)
-			?: filter_options_open_files(command, &cli->filter, files, &reader, err)
-			?: capture_files_reach(reader, cli->from_ns, err);
+			?: filter_options_open_files(command, &cli->filter, files, &reader, err);
 
 	/* Load everything: what an operation depends on may be before the window. */
 	if (!result)

@@ -18,6 +18,7 @@
 #include "store/store.h"
 #include "util/memory.h"
 #include "util/memory_limit.h"
+#include "util/output.h"
 #include "util/privileges.h"
 #include "util/terminal.h"
 
@@ -146,6 +147,18 @@ static int report_print(const struct replay_cli *cli, const struct replay_report
 	return 0;
 }
 
+/* As with the other formats (`export -o -`), no message says that the reader of a pipe has exited. */
+static int chakra_write(const struct replay_cli *cli, const struct replay_build *build,
+			const bool *selected, int *code, struct error *err)
+{
+	int result = chakra_write_path(build, selected, cli->chakra, err);
+
+	if (!result || strcmp(cli->chakra, "-") || !output_reader_is_gone())
+		return result;
+	*code = EXIT_READER_GONE;
+	return 0;
+}
+
 /* Without operations there is nothing to show; what failed later is shown before the error. */
 static int replay_build_show(const struct replay_cli *cli, const struct replay_build *build,
 			     const struct replay_query *query, int *code, struct error *err)
@@ -163,7 +176,7 @@ static int replay_build_show(const struct replay_cli *cli, const struct replay_b
 	if ((!result || result == -EDOM) && !cli->chakra)
 		result = report_print(cli, &report, &other) ?: result;
 	if (!result && cli->chakra)
-		result = chakra_write_path(build, report.selected, cli->chakra, err);
+		result = chakra_write(cli, build, report.selected, code, err);
 	if (other.message[0])
 		*err = other;
 	if (cli->dry_run && report.violations.len)

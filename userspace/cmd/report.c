@@ -53,17 +53,6 @@ static const struct option_row rows[] = {
 	MEMORY_OPTION_ROW(struct report_cli, filter.memory_limit),
 };
 
-static uint64_t after(uint64_t start, uint64_t ns)
-{
-	return ns > UINT64_MAX - start ? UINT64_MAX : start + ns;
-}
-
-static struct store_window cli_window(const struct report_cli *cli, const struct store_meta *meta)
-{
-	return (struct store_window){cli->from_ns ? after(meta->start_ts, cli->from_ns) : 0,
-				     after(meta->start_ts, cli->to_ns)};
-}
-
 /* Reads the values of the spans that are shown. */
 static int load_values(const struct report *report, struct model *model, struct error *err)
 {
@@ -121,18 +110,19 @@ static int report_files(const struct command *command, const void *arg,
 		.filter = &cli->filter, .rows = (uint32_t)cli->rows, .json = cli->json};
 	struct store_reader *reader = NULL;
 	struct model *model = NULL;
+	struct store_window window;
 	int result;
 
 	if (cli->compare)
 		return compare_files(command, &compare, files, err);
 	result = capture_files_spare(files, cli->html, err)
-			 ?: filter_options_open_files(command, &cli->filter, files, &reader, err)
-			 ?: capture_files_reach(reader, cli->from_ns, err);
-	if (!result)
-		result = model_load(&model, reader, cli_window(cli, store_reader_meta(reader)),
-				    &keep, err);
-	if (!result)
-		result = print_report(cli, model, err);
+			 ?: filter_options_open_files(command, &cli->filter, files, &reader, err);
+	if (!result) {
+		window = capture_files_window(reader, cli->from_ns, cli->to_ns);
+		result = model_load(&model, reader, window, &keep, err)
+				 ?: model_reaches(model, window.from_ts, err)
+				 ?: print_report(cli, model, err);
+	}
 	model_free(model);
 	store_reader_close(reader);
 	return result;

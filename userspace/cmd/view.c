@@ -39,11 +39,6 @@ static const struct option_row rows[] = {
 	MEMORY_OPTION_ROW(struct view_cli, filter.memory_limit),
 };
 
-static uint64_t after(uint64_t start, uint64_t ns)
-{
-	return ns > UINT64_MAX - start ? UINT64_MAX : start + ns;
-}
-
 static int view_files(const struct command *command, const void *arg,
 		      const struct capture_files *files, struct error *err)
 {
@@ -66,10 +61,11 @@ static int view_files(const struct command *command, const void *arg,
 	if (!result)
 		result = model_load(&model, reader, STORE_ALL, &keep, err);
 	if (!result) {
-		uint64_t start = store_reader_meta(reader)->start_ts;
+		struct store_window window =
+			capture_files_window(reader, cli->from_ns, cli->to_ns);
 
-		options.from_ts = cli->from_ns ? after(start, cli->from_ns) : 0;
-		options.to_ts = after(start, cli->to_ns);
+		options.from_ts = window.from_ts;
+		options.to_ts = window.to_ts;
 		result = view_print_text(model, &options, stdout, err);
 	}
 	model_free(model);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/model.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,14 @@ bool model_simulated(const struct model *model)
 		if (site_is_simulated(&model->sites.data[i]))
 			return true;
 	return model->gpu_simulated;
+}
+
+int model_reaches(const struct model *model, uint64_t ts, struct error *err)
+{
+	if (ts < model->end_ts)
+		return 0;
+	return error_set(err, EINVAL,
+			 "the capture ends before that time; waffle-bpf info shows how long it is");
 }
 
 uint32_t model_site_count(const struct model *model)

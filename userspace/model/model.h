@@ -418,6 +418,8 @@ struct model {
 int model_load(struct model **model, struct store_reader *reader, struct store_window window,
 	       const struct model_filter *keep, struct error *err);
 void model_free(struct model *model);
+/* -EINVAL with a message: the capture had ended at `ts`, and nothing in the model is later. */
+int model_reaches(const struct model *model, uint64_t ts, struct error *err);
 
 /* The wait of a thread that began at from_ts. NULL: it was too short to have a record, or the
  * record was dropped. */

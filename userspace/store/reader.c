@@ -64,12 +64,6 @@ const struct store_meta *store_reader_meta(const struct store_reader *reader)
 	return &reader->meta;
 }
 
-int store_error_after_end(struct error *err)
-{
-	return error_set(err, EINVAL,
-			 "the capture ends before that time; waffle-bpf info shows how long it is");
-}
-
 uint32_t store_reader_site_count(const struct store_reader *reader)
 {
 	return (uint32_t)reader->sites.len;

@@ -322,8 +322,6 @@ int store_reader_open_files(struct store_reader **reader, const char *const *pat
 void store_reader_close(struct store_reader *reader);
 
 const struct store_meta *store_reader_meta(const struct store_reader *reader);
-/* Reports a time that was asked for and is after the end of the capture: -EINVAL. */
-int store_error_after_end(struct error *err);
 uint32_t store_reader_site_count(const struct store_reader *reader);
 const struct site_info *store_reader_site(const struct store_reader *reader, uint32_t index);
 uint32_t store_reader_process_count(const struct store_reader *reader);

@@ -270,7 +270,7 @@ static uint64_t described_hash(const struct store_mapping *row)
 
 	hash = hash_word(hash, row->ino, &secret);
 	hash = hash_word(hash, row->dev, &secret);
-	return hash_chosen(hash, row->path, strlen(row->path), &secret);
+	return hash_keyed(hash, row->path, strlen(row->path), &secret);
 }
 
 const struct store_mapping *stack_mappings_described(struct stack_mappings *mappings,

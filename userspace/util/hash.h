@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * FNV-1a with 64 bits, and a faster hash that depends on a secret. Tables of what others choose,
- * such as the names in a program, use the second: for FNV-1a anybody can make keys that collide.
- * The secret differs from process to process, but not after fork(). A table that must tell all keys
- * apart is a keymap.
+ * FNV-1a with 64 bits (hash_bytes, hash_text), and a faster keyed hash (hash_word, hash_keyed).
+ * Tables whose keys an untrusted program chooses, such as its names, use the keyed hash: for FNV-1a
+ * anybody can make keys that collide. Its secret differs from process to process, but a child of
+ * fork() has that of its parent. A table that must tell all keys apart is a keymap.
  */
 #ifndef WAFFLE_UTIL_HASH_H
 #define WAFFLE_UTIL_HASH_H
@@ -32,7 +32,7 @@ static inline struct hash_secret hash_secret(void)
 }
 
 /* Continues from `hash`, which is secret->begin at first. Both halves of the product count, so
- * that each bit of a word changes all bits of the hash in a way that depends on the secret. */
+ * that the high bits of a word reach the low bits of the hash, too. */
 static inline uint64_t hash_word(uint64_t hash, uint64_t word, const struct hash_secret *secret)
 {
 	unsigned __int128 product = (unsigned __int128)(hash ^ word) * secret->factor;
@@ -40,9 +40,10 @@ static inline uint64_t hash_word(uint64_t hash, uint64_t word, const struct hash
 	return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* Continues from `hash`, as hash_word(), with the length and all bytes. */
-static inline uint64_t hash_chosen(uint64_t hash, const void *bytes, size_t len,
-				   const struct hash_secret *secret)
+/* Continues from `hash` as hash_word() does, with the length and all bytes. The length separates
+ * keys of several parts: "ab", "c" and "a", "bc" differ. */
+static inline uint64_t hash_keyed(uint64_t hash, const void *bytes, size_t len,
+				  const struct hash_secret *secret)
 {
 	uint64_t word;
 	size_t at = 0;
@@ -67,8 +68,8 @@ static inline uint64_t hash_number(uint64_t number)
 	return number * 0x9e3779b97f4a7c15ull;
 }
 
-/* FNV-1a. Continues from `hash`, which is HASH_BEGIN at first. A secret begin would not help: how
- * the hashes of two keys differ only depends on its lowest byte. */
+/* FNV-1a. Continues from `hash`, which is HASH_BEGIN at first. Beginning with a secret instead
+ * would not help: whether two keys collide depends only on its lowest byte. */
 static inline uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t len)
 {
 	for (size_t i = 0; i < len; i++)

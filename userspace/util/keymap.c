@@ -6,7 +6,7 @@
 
 static uint64_t key_hash(const struct keymap *map, const void *key, size_t len)
 {
-	return hash_chosen(map->secret.begin, key, len, &map->secret);
+	return hash_keyed(map->secret.begin, key, len, &map->secret);
 }
 
 static bool is_key(const struct keymap_entry *entry, const void *key, size_t len)

@@ -108,8 +108,8 @@ static int waits_check(const struct replay_report *report, struct error *err)
 	if (share <= REPLAY_ERROR_MAX)
 		return 0;
 	return error_set(err, EDOM,
-			 "calls of the host waited for the GPU during %.0f %% of the time, and for "
-			 "what is unknown, so that what-ifs would be guesses; record the calls of "
+			 "calls of the host waited for unknown operations of the GPU during %.0f "
+			 "%% of the time, so that what-ifs would be guesses; record the calls of "
 			 "CUDA, too (--sources cuda)",
 			 share * 100);
 }

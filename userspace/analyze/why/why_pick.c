@@ -210,13 +210,15 @@ static int pick_thread(struct why_query *query, const struct model *model,
 		       const struct why_wanted *wanted, struct error *err)
 {
 	uint64_t tid, start = model->meta->start_ts;
+	int result;
 
 	query->from_ts = after(start, wanted->from_ns);
 	query->to_ts = after(start, wanted->to_ns);
 	if (query->to_ts > model->end_ts)
 		query->to_ts = model->end_ts;
-	if (query->from_ts >= query->to_ts)
-		return store_error_after_end(err);
+	result = model_reaches(model, query->from_ts, err);
+	if (result)
+		return result;
 	if (units_parse_number(wanted->thread, &tid))
 		return pick_tid(query, model, tid, err);
 	return pick_comm(query, model, wanted->thread, err);

@@ -8,18 +8,19 @@
 #include "util/clock.h"
 
 #define PAGE 4096u
-#define TEXT_MAX 4096u
-#define WINDOW_BYTES (8 * PAGE) /* has any text that begins in its first page */
+#define TEXT_MAX 4096u          /* with the NUL */
+#define WINDOW_BYTES (8 * PAGE) /* at least PAGE + TEXT_MAX: all texts of its first page */
 
 struct hit_text {
 	const struct kernel *kernel;
 	struct image image;
-	pid_t pid;        /* the process whose memory `image` reads; 0: no image is open */
-	uint64_t since;   /* when its program began (kernel_program_since()) */
-	uint64_t read_ts; /* the window was read after this time */
-	uint64_t from;
-	size_t bytes; /* 0: nothing was read */
+	pid_t pid;      /* the process whose memory `image` reads; 0: no image is open */
+	uint64_t since; /* when its program began (kernel_program_since()) */
+	/* Copy of the memory from a page's address on. */
 	char window[WINDOW_BYTES];
+	uint64_t from;
+	size_t bytes;     /* 0: nothing was read */
+	uint64_t read_ts; /* the window was read after this time */
 };
 
 struct hit_text *hit_text_new(const struct kernel *kernel)
@@ -48,8 +49,9 @@ void hit_text_forget(struct hit_text *texts, pid_t pid)
 	texts->bytes = 0;
 }
 
-/* Makes `image` that of the program which the process ran at `ts`. False: that is gone. */
-static bool image_follow(struct hit_text *texts, pid_t pid, uint64_t ts)
+/* Opens the image of the program that the process ran at `ts`, unless it is open. False: that
+ * program is gone. */
+static bool image_choose(struct hit_text *texts, pid_t pid, uint64_t ts)
 {
 	uint64_t since = texts->kernel ? kernel_program_since(texts->kernel, pid) : 0;
 
@@ -59,7 +61,7 @@ static bool image_follow(struct hit_text *texts, pid_t pid, uint64_t ts)
 	if (hit_image_open(&texts->image, texts->kernel, pid, ts))
 		return false;
 	texts->pid = pid;
-	/* If an exec came in between, the next text opens the image again. */
+	/* If the program began after this was read, the next call opens the image again. */
 	texts->since = since;
 	return true;
 }
@@ -71,13 +73,15 @@ static void window_read(struct hit_text *texts, uint64_t address)
 	texts->bytes = image_read_some(&texts->image, texts->from, texts->window, WINDOW_BYTES);
 }
 
-/* NULL: it is not in the window, or not as a whole. */
+/* NULL: the window does not have all of the text. */
 static const char *window_text(const struct hit_text *texts, uint64_t address)
 {
-	uint64_t at = address - texts->from, left = texts->bytes - at;
+	uint64_t at, left;
 
-	if (address < texts->from || at >= texts->bytes)
+	if (address < texts->from || address - texts->from >= texts->bytes)
 		return NULL;
+	at = address - texts->from;
+	left = texts->bytes - at;
 	return memchr(texts->window + at, '\0', left < TEXT_MAX ? left : TEXT_MAX)
 		       ? texts->window + at
 		       : NULL;
@@ -87,9 +91,10 @@ char *hit_text_read(struct hit_text *texts, pid_t pid, uint64_t ts, uint64_t add
 {
 	const char *text = NULL;
 
-	if (!image_follow(texts, pid, ts))
+	if (!image_choose(texts, pid, ts))
 		return NULL;
-	/* After the window was read, the program may have written another text there. */
+	/* The window is too old for a call that came after it was read: the program may have
+	 * written another text there before the call. */
 	if (ts <= texts->read_ts)
 		text = window_text(texts, address);
 	if (!text) {

@@ -33,7 +33,7 @@ static uint64_t hash_file(uint64_t hash, int fd, const struct hash_secret *secre
 	hash = hash_word(hash, status.st_dev, secret);
 	hash = hash_word(hash, status.st_ino, secret);
 	hash = hash_word(hash, (uint64_t)status.st_size, secret);
-	return hash_chosen(hash, &status.st_ctim, sizeof(status.st_ctim), secret);
+	return hash_keyed(hash, &status.st_ctim, sizeof(status.st_ctim), secret);
 }
 
 /* The file is mostly in the page cache, since the previous program has read it. */
@@ -80,7 +80,7 @@ static uint64_t program_key(pid_t pid, int fd, char *const *environment)
 	}
 	for (; environment && *environment; environment++)
 		if (!strncmp(*environment, "LD_", 3) || injection_sets(*environment))
-			hash = hash_chosen(hash, *environment, strlen(*environment), &secret);
+			hash = hash_keyed(hash, *environment, strlen(*environment), &secret);
 	return hash;
 }
 

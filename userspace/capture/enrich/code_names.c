@@ -216,27 +216,28 @@ static void handles_answer(struct code_names *names, const struct question *ques
 		image_close(&image);
 }
 
-/* Answers questions that have mangled names, and frees these. */
+/* Answers questions that have mangled names. Takes ownership of these names. */
 static void mangled_answer(struct code_names *names, const struct question *questions, size_t count)
 {
-	const char *mangled[DEMANGLE_COUNT];
-	char *plain[DEMANGLE_COUNT];
+	const char *mangled[DEMANGLE_BATCH];
+	char *plain[DEMANGLE_BATCH];
 
 	for (size_t i = 0; i < count; i++)
 		mangled[i] = questions[i].mangled;
-	demangle_all(mangled, count, plain);
+	demangle_batch(mangled, count, plain);
 	for (size_t i = 0; i < count; i++) {
 		const struct question *question = &questions[i];
-		bool known = plain[i];
 
-		answer_add(names,
-			   (struct function_answer){question->value, question->since, question->pid,
-						    known ? plain[i] : question->mangled});
-		if (known)
+		if (plain[i])
 			free(question->mangled);
+		else
+			plain[i] = question->mangled;
+		answer_add(names, (struct function_answer){question->value, question->since,
+							   question->pid, plain[i]});
 	}
 }
 
+/* Answers a question without a mangled name. */
 static void question_answer(struct code_names *names, struct symbolizer *symbolizer,
 			    const struct question *question)
 {
@@ -248,14 +249,15 @@ static void question_answer(struct code_names *names, struct symbolizer *symboli
 						    function_at(symbolizer, question)});
 }
 
-/* Takes the next question, or the next ones with mangled names. */
-static size_t questions_take(struct code_names *names, struct question taken[DEMANGLE_COUNT])
+/* Takes the next question. If that has a mangled name, also takes those after it that have one, to
+ * demangle them with one request. The caller holds the lock. */
+static size_t questions_take(struct code_names *names, struct question taken[DEMANGLE_BATCH])
 {
 	size_t count = 0;
 
 	do
 		taken[count++] = names->questions.data[names->next++];
-	while (taken[0].mangled && count < DEMANGLE_COUNT && names->next < names->questions.len &&
+	while (taken[0].mangled && count < DEMANGLE_BATCH && names->next < names->questions.len &&
 	       names->questions.data[names->next].mangled);
 	return count;
 }
@@ -269,7 +271,7 @@ static void *look_up(void *arg)
 		symbolizer = NULL;
 	pthread_mutex_lock(&names->lock);
 	while (!names->stop) {
-		struct question taken[DEMANGLE_COUNT];
+		struct question taken[DEMANGLE_BATCH];
 		size_t count;
 
 		if (names->next == names->questions.len) {

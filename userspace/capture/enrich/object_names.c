@@ -94,9 +94,9 @@ static int row_write(struct object_names *names, struct object_row *row, uint32_
 	/* A changed detail makes a different object, even with the same name. */
 	const struct hash_secret secret = hash_secret();
 	uint64_t name_hash =
-		hash_chosen(secret.begin, names->found.name, strlen(names->found.name), &secret);
+		hash_keyed(secret.begin, names->found.name, strlen(names->found.name), &secret);
 	uint64_t hash =
-		hash_chosen(name_hash, names->found.detail, strlen(names->found.detail), &secret);
+		hash_keyed(name_hash, names->found.detail, strlen(names->found.detail), &secret);
 	struct store_object object = {.ino = row->key.ino,
 				      .dev = row->key.dev,
 				      .pid = pid,

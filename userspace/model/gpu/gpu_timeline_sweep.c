@@ -18,11 +18,29 @@ struct sweep_process *timeline_sweep_process(struct timeline_sweep *sweep, uint3
 	return &sweep->processes.data[at];
 }
 
+/* Notes which processes have launches that probes recorded. */
+static void launches_find_probed(struct timeline_sweep *sweep)
+{
+	const struct gpu_timeline *timeline = sweep->timeline;
+	uint32_t last = MODEL_NONE; /* most launches are of the thread of the one before */
+
+	for (size_t i = 0; i < timeline->launches.len; i++) {
+		const struct gpu_timeline_launch *launch = &timeline->launches.data[i];
+
+		if (launch->host == MODEL_NONE)
+			continue;
+		if (launch->thread != last)
+			timeline_sweep_process(sweep, gpu_launch_pid(timeline, launch))->probed =
+				true;
+		last = launch->thread;
+	}
+}
+
+/* Lists the launches of each call, in their order. */
 static void launches_by_node(struct timeline_sweep *sweep)
 {
 	const struct gpu_timeline *timeline = sweep->timeline;
 	size_t nodes = sweep->model->spans.len + sweep->model->events.len;
-	uint32_t last = MODEL_NONE; /* most launches are of the thread of the one before */
 
 	sweep->first_launch = memory_get(nodes * sizeof(uint32_t));
 	sweep->next_launch = memory_get(timeline->launches.len * sizeof(uint32_t));
@@ -33,14 +51,17 @@ static void launches_by_node(struct timeline_sweep *sweep)
 
 		if (launch->host == MODEL_NONE)
 			continue;
-		if (launch->thread != last)
-			timeline_sweep_process(sweep, gpu_launch_pid(timeline, launch))->probed =
-				true;
-		last = launch->thread;
 		node = gpu_node(sweep->model, launch->host_kind, launch->host);
 		sweep->next_launch[i] = sweep->first_launch[node];
 		sweep->first_launch[node] = (uint32_t)i;
 	}
+}
+
+/* Marks the operations that are followed by another one of the same launch. */
+static void inner_ops_mark(struct timeline_sweep *sweep)
+{
+	const struct gpu_timeline *timeline = sweep->timeline;
+
 	sweep->inner = memory_zeroed(timeline->ops.len, 1);
 	for (size_t i = 0; i < timeline->ops.len; i++) {
 		const struct gpu_timeline_op *op = &timeline->ops.data[i];
@@ -136,7 +157,9 @@ void timeline_sweep_fill(struct timeline_sweep *sweep)
 
 	if (sweep->gpu) {
 		own_launches_place(sweep);
+		launches_find_probed(sweep);
 		launches_by_node(sweep);
+		inner_ops_mark(sweep);
 		for (uint32_t i = 0; i < sweep->gpu->channels.len; i++)
 			if (sweep->gpu->channels.data[i].kind != CHANNEL_DEVICE)
 				items_of_channel(sweep, i);

@@ -340,7 +340,7 @@ static void print_path(const struct gpu_printer *printer, const struct gpu_path 
 	put_rest(printer, path->sums.len);
 }
 
-/* What is unknown and could lead the paths elsewhere. */
+/* What is unknown, so that the critical paths may in fact be others. */
 static void print_path_unknown(const struct gpu_printer *printer)
 {
 	const struct gpu_timeline *timeline = printer->report->timeline;
@@ -352,18 +352,18 @@ static void print_path_unknown(const struct gpu_printer *printer)
 		return;
 	fputc('\n', printer->out);
 	if (timeline->unknown_waits)
-		fprintf(printer->out, "for what %s %s\n",
+		fprintf(printer->out, "what %s %s\n",
 			units_format_count(count, timeline->unknown_waits),
 			units_plural(timeline->unknown_waits,
-				     "call of the host waited is unknown: it counts as time of its "
-				     "thread",
-				     "calls of the host waited is unknown: they count as time of "
-				     "their threads"));
+				     "call of the host waited for is unknown: it counts as time of "
+				     "its thread",
+				     "calls of the host waited for is unknown: they count as time "
+				     "of their threads"));
 	if (streams)
-		fputs("for what streams waited is unknown: the calls of CUDA were not recorded\n",
+		fputs("what streams waited for is unknown: the calls of CUDA were not recorded\n",
 		      printer->out);
 	if (!timeline->model->sched)
-		fputs("which thread woke another one is unknown: the scheduler was not recorded\n",
+		fputs("the wakers of threads are unknown: the scheduler was not recorded\n",
 		      printer->out);
 }
 

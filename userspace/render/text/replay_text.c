@@ -161,7 +161,7 @@ static void put_waits(const struct gpu_timeline *timeline, FILE *out)
 			   " calls of the host waited "),
 	      out);
 	put_duration(out, timeline->unknown_wait_ns);
-	fputs(" for the GPU, and for what is unknown\n", out);
+	fputs(" for unknown operations of the GPU\n", out);
 }
 
 static void put_rows(const struct replay_report *report, bool colour, FILE *out)

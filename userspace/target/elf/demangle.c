@@ -70,7 +70,7 @@ int demangle_serve(struct wire_in *request, int fd, struct wire_out *reply, void
 	char text[DEMANGLE_MAX];
 
 	(void)fd, (void)arg;
-	/* The caller asks again for those that are left. */
+	/* The reply may cover only the first names; the caller sends the others again. */
 	do {
 		const char *symbol = wire_get_text(request);
 
@@ -81,7 +81,8 @@ int demangle_serve(struct wire_in *request, int fd, struct wire_out *reply, void
 	return 0;
 }
 
-/* Returns how many of the names are done, one at least: also those that can't be demangled. */
+/* Asks the worker. Returns how many names its reply covers, as NULL if they can't be demangled. 0:
+ * it failed. */
 static size_t demangle_remote(const char *const *symbols, size_t count, char **names)
 {
 	struct wire_out request = {0}, reply = {0};
@@ -101,26 +102,40 @@ static size_t demangle_remote(const char *const *symbols, size_t count, char **n
 				names[done] = strdup(name);
 			done++;
 		}
-	} else if (count > 1) {
-		/* One of them has killed the worker. */
-		done = demangle_remote(symbols, count / 2, names);
 	}
 	wire_out_free(&request);
 	wire_out_free(&reply);
-	return done ?: 1;
+	return done;
 }
 
-void demangle_all(const char *const *symbols, size_t count, char **names)
+static void demangle_batch_remote(const char *const *symbols, size_t count, char **names)
+{
+	for (size_t at = 0; at < count;) {
+		size_t done = demangle_remote(symbols + at, count - at, names + at);
+
+		at += done;
+		if (done)
+			continue;
+		/* One of them may have killed the worker. One by one, only that one fails again:
+		 * after too many deaths, no more names are demangled. */
+		for (; at < count; at++)
+			demangle_remote(&symbols[at], 1, &names[at]);
+	}
+}
+
+static void demangle_batch_here(const char *const *symbols, size_t count, char **names)
 {
 	char text[DEMANGLE_MAX];
 
+	for (size_t i = 0; i < count; i++)
+		if (demangle(symbols[i], text))
+			names[i] = strdup(text);
+}
+
+void demangle_batch(const char *const *symbols, size_t count, char **names)
+{
 	memset(names, 0, count * sizeof(*names));
-	for (size_t at = 0; at < count;) {
-		if (worker_is_there())
-			at += demangle_remote(symbols + at, count - at, names + at);
-		else if (demangle(symbols[at++], text))
-			names[at - 1] = strdup(text);
-	}
+	(worker_is_there() ? demangle_batch_remote : demangle_batch_here)(symbols, count, names);
 }
 
 const char *demangle(const char *symbol, char text[DEMANGLE_MAX])
@@ -131,7 +146,7 @@ const char *demangle(const char *symbol, char text[DEMANGLE_MAX])
 		return NULL;
 	if (!worker_is_there())
 		return demangle_here(symbol, text);
-	demangle_all(&symbol, 1, &name);
+	demangle_batch(&symbol, 1, &name);
 	if (name)
 		strcpy(text, name);
 	free(name);

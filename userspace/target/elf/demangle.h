@@ -20,10 +20,10 @@
  */
 const char *demangle(const char *symbol, char text[DEMANGLE_MAX]);
 
-/* The same for up to DEMANGLE_COUNT symbols at once, which takes a worker a fraction of the time.
- * The caller frees the names; each may be NULL. */
-#define DEMANGLE_COUNT 64
-void demangle_all(const char *const *symbols, size_t count, char **names);
+/* Demangles many symbols with few requests to the worker, since a request takes longer than a name.
+ * Each of `names` becomes what demangle() returns, as a copy that the caller frees. */
+#define DEMANGLE_BATCH 64 /* how many a caller passes at once */
+void demangle_batch(const char *const *symbols, size_t count, char **names);
 
 /* Both ask a worker, if there is one (target/worker/worker.h). This is the worker_handler. */
 int demangle_serve(struct wire_in *request, int fd, struct wire_out *reply, void *arg);

@@ -10,9 +10,9 @@ uint64_t symbol_module_hash(const struct symbol_module *module)
 	const struct hash_secret secret = hash_secret();
 	const char *path = module->path ?: "";
 	uint64_t hash =
-		hash_chosen(secret.begin, module->build_id.bytes, module->build_id.size, &secret);
+		hash_keyed(secret.begin, module->build_id.bytes, module->build_id.size, &secret);
 
-	return hash_chosen(hash, path, strlen(path), &secret);
+	return hash_keyed(hash, path, strlen(path), &secret);
 }
 
 bool symbol_module_is(const struct symbol_module *module, const char *path,
