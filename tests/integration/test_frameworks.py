@@ -64,6 +64,34 @@ def test_a_late_rank_of_gloo_is_the_cause_of_the_other_ranks_steps(waffle, job):
     assert sleepers(waffle, capture, "all_reduce")
 
 
+def test_the_thread_of_a_loop_without_steps_is_explained(waffle, job, tmp_path):
+    script = tmp_path / "evaluate.py"
+    script.write_text("""
+import time
+import torch
+from torch.utils.data import DataLoader
+
+def write_out():
+    time.sleep(0.03)
+
+print("ready", flush=True)
+for batch in DataLoader(torch.zeros(100000, 4), batch_size=4):
+    with torch.no_grad():
+        batch.sum()
+    write_out()
+""")
+    program = job(script)
+    attached = waffle.attach("-p", program.pid, "--stacks", "sched", "-d", "3s", "-q", "--no-report")
+    capture = attached.wait(300)
+    assert of(capture, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__")
+    shown = waffle.ok("why", capture.path)
+    assert "the spans take little of the time, so this is the busiest thread" in shown.stderr
+    assert "write_out (evaluate.py:" in shown.stdout
+    answer = asker(waffle)(capture.path)
+    assert [instance["kind"] for instance in answer["instances"]] == ["thread"]
+    assert answer["instances"][0]["causes"][0]["cause"] == "sleep"
+
+
 def test_jax_compiles_for_each_new_shape(waffle, job, tmp_path):
     script = tmp_path / "shapes.py"
     script.write_text("""

@@ -331,24 +331,40 @@ static void test_an_event_loop_that_works_in_between_is_likely(void **state)
 	done(&capture, why);
 }
 
-/* A server's loop, explained by thread: each wake-up is for something that it then handles. If the
- * last wake-up, or none, follows, that shows nothing about the ones before. */
-static void test_each_wait_of_an_event_loop_in_no_span_has_its_own_end(void **state)
+/* A loop, explained by thread: each wake-up is for something that it then handles. If the last
+ * wake-up, or none, follows, that shows nothing about the ones before. */
+static void test_each_wait_of_a_loop_in_no_span_has_its_own_end(void **state)
 {
-	struct capture capture;
-	struct why *why;
+	static const struct {
+		int syscall;
+		uint64_t object, op;
+		const char *cause, *text;
+	} loops[] = {{NR_EPOLL_WAIT, 4, 0, "user-work", ""},
+		     {NR_READ, 3, 0, "user-work", ""},
+		     {NR_RECVFROM, 3, 0, "socket", ""},
+		     {NR_WAIT4, (uint64_t)-1, 0, "process-exit", ""},
+		     {NR_SEMOP, 3, 0, "user-work", ""},
+		     {NR_FUTEX, 0x7f00, FUTEX_COND, "user-work", "futex 0x7f00"}};
 
 	(void)state;
-	begin(&capture);
-	capture_end(&capture, MS + 10, 11, 1);
-	wait_of(&capture, 2, 0, 5, NR_EPOLL_WAIT, 4, 0, 0, 12, 0);
-	wait_of(&capture, 5, 10, 20, NR_EPOLL_WAIT, 4, 0, 0, 13, 0);
-	waits(&capture, 20 * MS + 10, 1, 11, 0, S, NR_EPOLL_WAIT, 4, 0, 0);
-	why = ask(&capture, 30 * MS,
-		  &(struct why_query){.tid = 11, .from_ts = 2 * MS, .to_ts = 20 * MS});
-	check_part(why, 0, "user-work", 15 * MS - 10, 13, "likely", "");
-	check_part(why, 1, "user-work", 3 * MS, 12, "likely", "");
-	done(&capture, why);
+	for (unsigned i = 0; i < sizeof(loops) / sizeof(loops[0]); i++) {
+		struct capture capture;
+		struct why *why;
+
+		begin(&capture);
+		capture_end(&capture, MS + 10, 11, 1);
+		wait_of(&capture, 2, 0, 5, loops[i].syscall, loops[i].object, loops[i].op, 0, 12,
+			0);
+		wait_of(&capture, 5, 10, 20, loops[i].syscall, loops[i].object, loops[i].op, 0, 13,
+			0);
+		waits(&capture, 20 * MS + 10, 1, 11, 0, S, loops[i].syscall, loops[i].object,
+		      loops[i].op, 0);
+		why = ask(&capture, 30 * MS,
+			  &(struct why_query){.tid = 11, .from_ts = 2 * MS, .to_ts = 30 * MS});
+		check_part(why, 0, loops[i].cause, 15 * MS - 10, 13, "likely", loops[i].text);
+		check_part(why, 2, loops[i].cause, 3 * MS, 12, "likely", loops[i].text);
+		done(&capture, why);
+	}
 }
 
 /* The awaited event may happen while the thread is awake after a timeout. If only one other thread
@@ -1151,7 +1167,7 @@ int main(void)
 		cmocka_unit_test(test_a_wait_is_likely_if_not_all_others_were_searched),
 		cmocka_unit_test(test_who_makes_room_each_time_is_certain),
 		cmocka_unit_test(test_an_event_loop_that_works_in_between_is_likely),
-		cmocka_unit_test(test_each_wait_of_an_event_loop_in_no_span_has_its_own_end),
+		cmocka_unit_test(test_each_wait_of_a_loop_in_no_span_has_its_own_end),
 		cmocka_unit_test(test_timers_of_an_event_loop_in_no_span_end_no_wait),
 		cmocka_unit_test(test_work_after_a_signal_ends_the_wait_of_an_event_loop),
 		cmocka_unit_test(test_who_ran_after_the_last_timeout_has_done_what_was_waited_for),

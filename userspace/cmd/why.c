@@ -227,8 +227,10 @@ static int explain(const struct why_cli *cli, struct model *model, const char *f
 						    : "record with the source sched");
 	if (query.tid && !cli->wanted.thread)
 		terminal_message(stderr,
-				 "waffle-bpf: why: there are no spans, so this is the busiest "
-				 "thread; --thread names others, which waffle-bpf report lists");
+				 "waffle-bpf: why: %s, so this is the busiest "
+				 "thread; --thread names others, which waffle-bpf report lists",
+				 why_pick_has_spans(model) ? "the spans take little of the time"
+							   : "there are no spans");
 	query.names = stack_names_open(model->reader, true);
 	result = why_new(&why, model, &query, err);
 	if (!result && cli->evidence)
@@ -291,7 +293,7 @@ static int why_files(const struct command *command, const void *arg,
 	/* Load everything: the cause of a wait may be before the window. */
 	if (!result)
 		result = model_load(&model, reader, STORE_ALL, &keep, err);
-	if (!result && cli->overview && why_pick_has_spans(model) && !cli->json &&
+	if (!result && cli->overview && why_pick_explains_spans(model) && !cli->json &&
 	    !cli->wanted.thread && !keep.only_declared)
 		result = print_overview(model, err);
 	if (!result)

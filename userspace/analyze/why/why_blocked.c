@@ -211,15 +211,35 @@ static bool waits_for_it(struct why_walk *walk, const struct why_blocked *blocke
 	return waker.thread == blocked->thread && !waker.interrupt;
 }
 
-/* An idle event loop: the instance is the thread's time, and the thread is in no span. It waits for
- * the next event and handles it, so each event ends a wait. */
-static bool is_idle_loop(const struct why_walk *walk, const struct why_blocked *blocked)
+/* Whether every event ends a wait: the instance is the thread's time, and the thread is in no span.
+ * So it waits for whatever comes next, and then handles that. */
+static bool is_idle(struct why_walk *walk, const struct why_blocked *blocked)
 {
+	const struct why_series *series;
 	uint64_t ignored;
 
-	return blocked->first && blocked->kind == WAIT_POLL &&
-	       why_intervals_span(&walk->intervals, blocked->thread, blocked->interval->from_ts,
-				  &ignored) == MODEL_NONE;
+	if (!blocked->first ||
+	    why_intervals_span(&walk->intervals, blocked->thread, blocked->interval->from_ts,
+			       &ignored) != MODEL_NONE)
+		return false;
+	switch (blocked->kind) {
+	case WAIT_POLL:
+	case WAIT_PIPE:
+	case WAIT_SOCKET:
+	case WAIT_CHILD:
+	case WAIT_SIGNAL:
+	case WAIT_OTHER:
+		return true;
+	case WAIT_FUTEX:
+		/* A broadcast may be for others. If the thread still waits when the capture ends,
+		 * nothing shows which wake-up was for this one. */
+		series = why_series_of(walk, &blocked->waiting, blocked->thread, blocked->index);
+		return walk->intervals.threads[blocked->thread]
+			.intervals.data[series->last]
+			.open;
+	default:
+		return false;
+	}
 }
 
 #define AWAKE_TEXT "came while it was awake, when only that thread ran"
@@ -403,7 +423,7 @@ struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_s
 		.from_ts = link && link->until_ts ? link->from_ts : walk->instance->from_ts,
 		.until_ts = link && link->until_ts ? link->until_ts : walk->end_ts,
 	};
-	blocked.waiting.idle = is_idle_loop(walk, &blocked);
+	blocked.waiting.idle = is_idle(walk, &blocked);
 	of_call = stretch->await.sync != MODEL_NONE && is_of_call(&blocked);
 	if (!of_call && blocked.stack.meaning.rule != MEANING_STOPPED) {
 		find_end(walk, &blocked, step);

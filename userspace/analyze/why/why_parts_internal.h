@@ -254,7 +254,7 @@ struct why_waiting {
 	bool ends;                  /* any wake-up ends it: a barrier, a join */
 	bool writes;                /* it waits for room, and any room will do */
 	bool lists;                 /* the awaited descriptors are in a list, as of poll(2) */
-	bool idle;                  /* an event loop for whatever comes: any event ends it */
+	bool idle;                  /* the thread waits for whatever comes: any event ends it */
 	uint64_t from_ts, until_ts; /* waits outside this time do not matter */
 };
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/memory.h"
 #include "util/suggest.h"
 #include "util/units.h"
 
@@ -232,6 +233,50 @@ bool why_pick_has_spans(const struct model *model)
 	return false;
 }
 
+/* A span of a set that is armed wherever its library is mapped (docs/torch.md): nobody asked for it.
+ */
+static bool comes_with_library(const struct site_info *site)
+{
+	return site->call && (!strcmp(site->category, "torch") || !strcmp(site->category, "jax"));
+}
+
+/* Spans of libraries that take less than this part of their threads' time do not show why a program
+ * is slow: a loop without backward() has no steps. */
+#define LIBRARY_PARTS 10 /* one tenth */
+
+/* Whether all spans are small parts of loops that nobody marked. */
+static bool has_only_small_spans(const struct model *model)
+{
+	uint64_t *in_spans = memory_zeroed(model->threads.len, sizeof(*in_spans));
+	bool small = true;
+
+	for (size_t i = 0; small && i < model->spans.len; i++) {
+		const struct model_span *span = &model->spans.data[i];
+		const struct site_info *site = model_site(model, span->site);
+
+		if (site_is_bookkeeping(site))
+			continue;
+		small = comes_with_library(site) && span->thread < model->threads.len;
+		if (small && span->end_ts > span->start_ts)
+			in_spans[span->thread] += span->end_ts - span->start_ts;
+	}
+	for (size_t i = 0; small && i < model->threads.len; i++) {
+		const struct model_thread *thread = &model->threads.data[i];
+
+		small = in_spans[i] <=
+			(thread->running_ns + thread->runnable_ns + thread->blocked_ns) /
+				LIBRARY_PARTS;
+	}
+	free(in_spans);
+	return small;
+}
+
+bool why_pick_explains_spans(const struct model *model)
+{
+	return why_pick_has_spans(model) &&
+	       (model->selected || *spans_left_out(model) || !has_only_small_spans(model));
+}
+
 /* The thread that ran longest, of those that lived for at least `least_ns`. */
 static const struct model_thread *busiest_of(const struct model *model, uint64_t least_ns)
 {
@@ -289,7 +334,7 @@ int why_pick(struct why_query *query, const struct model *model, const struct wh
 	if (wanted->span)
 		result = pick_span(query, model, wanted->span, err)
 				 ?: reject_tracks(query, model, err);
-	if (wanted->span || why_pick_has_spans(model))
+	if (wanted->span || why_pick_explains_spans(model))
 		return result ?: reject_unselected(query, model, err);
 	if (*spans_left_out(model) || why_pick_busiest(query, model))
 		return error_set(err, ENOENT,

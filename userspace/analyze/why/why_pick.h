@@ -15,11 +15,14 @@ struct why_wanted {
 /* Returns whether the model has spans. Calls that are book-keeping (site_is_bookkeeping()) do not
  * count: they are explained only if the user gives their name. */
 bool why_pick_has_spans(const struct model *model);
+/* Whether an answer to no particular question is about spans. False: there are none, or only small
+ * ones that nobody asked for, so that it is about a thread. */
+bool why_pick_explains_spans(const struct model *model);
 /* Makes the query one for the traced thread that ran longest, and for the whole capture. -ENOENT:
  * there is no such thread. */
 int why_pick_busiest(struct why_query *query, const struct model *model);
 
-/* Fills in the query. If the user named nothing and there are no spans, the query is for the
+/* Fills in the query. If the user named nothing and spans explain nothing, the query is for the
  * busiest thread. If the capture does not have what the user named, the error suggests similar
  * names. Returns 0 or a negative errno with a message. */
 int why_pick(struct why_query *query, const struct model *model, const struct why_wanted *wanted,

@@ -217,6 +217,11 @@ static bool is_timeout(const struct why_waker *waker)
 	return waker->interrupt && waker->hints & WHY_HINT_TIMER;
 }
 
+static bool is_idle_loop(const struct why_waiting *waiting)
+{
+	return waiting->idle && waiting->kind == WAIT_POLL;
+}
+
 /* Whether the interval's wake-up did not end the wait, provided that the same wait follows. */
 static bool goes_on(const struct why_walk *walk, const struct why_waiting *waiting, uint32_t thread,
 		    const struct why_interval *interval, const struct why_waker *waker,
@@ -227,12 +232,14 @@ static bool goes_on(const struct why_walk *walk, const struct why_waiting *waiti
 	*by_signal = rule != END_ALWAYS &&
 		     why_ended_by_signal(walk, thread, interval->to_ts, waker, waiting->kind);
 	/* A timeout is no event, nor is the signal of a timer: the loop asks again. */
-	if (waiting->idle)
+	if (is_idle_loop(waiting))
 		return is_timeout(waker) || (*by_signal && waker->interrupt);
 	if (*by_signal)
 		return true;
 	if (rule == END_LOCK)
 		return waker->interrupt || waker->thread == MODEL_NONE;
+	if (rule == END_LAST && waiting->idle)
+		return is_timeout(waker) || (waiting->kind == WAIT_FUTEX && waker->interrupt);
 	return rule == END_LAST;
 }
 
@@ -326,9 +333,9 @@ static uint64_t check_limit(const struct why_walk *walk, const struct why_waitin
 {
 	uint32_t pid = walk->model->threads.data[thread].pid;
 
-	if (series->by_signal && !waiting->idle) /* an idle loop may work on it */
+	if (series->by_signal && !is_idle_loop(waiting)) /* an idle loop may work on it */
 		return UINT64_MAX;
-	if (!waiting->idle && (waiting->kind == WAIT_POLL || is_timeout(&series->waker)))
+	if (!is_idle_loop(waiting) && (waiting->kind == WAIT_POLL || is_timeout(&series->waker)))
 		return LOOP_NS;
 	return map_get(&walk->python_of, pid) == MAP_NONE ? CHECK_NS : PYTHON_CHECK_NS;
 }
