@@ -211,15 +211,24 @@ static bool waits_for_it(struct why_walk *walk, const struct why_blocked *blocke
 	return waker.thread == blocked->thread && !waker.interrupt;
 }
 
-/* An idle event loop: the instance is the thread's time, and the thread is in no span. It waits for
- * the next event and handles it, so each event ends a wait. */
-static bool is_idle_loop(const struct why_walk *walk, const struct why_blocked *blocked)
+/* The instance is the thread's time, and the thread is in no span. So nothing shows what it waits
+ * for. */
+static bool is_outside(const struct why_walk *walk, const struct why_blocked *blocked)
 {
 	uint64_t ignored;
 
-	return blocked->first && blocked->kind == WAIT_POLL &&
+	return blocked->first &&
 	       why_intervals_span(&walk->intervals, blocked->thread, blocked->interval->from_ts,
 				  &ignored) == MODEL_NONE;
+}
+
+/* An event loop or a reader outside of all spans waits for the next event, or for the next data,
+ * and handles it. */
+static bool is_idle_loop(const struct why_blocked *blocked)
+{
+	return blocked->waiting.outside &&
+	       (blocked->kind == WAIT_POLL || blocked->kind == WAIT_SOCKET ||
+		blocked->kind == WAIT_PIPE);
 }
 
 #define AWAKE_TEXT "came while it was awake, when only that thread ran"
@@ -403,7 +412,8 @@ struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_s
 		.from_ts = link && link->until_ts ? link->from_ts : walk->instance->from_ts,
 		.until_ts = link && link->until_ts ? link->until_ts : walk->end_ts,
 	};
-	blocked.waiting.idle = is_idle_loop(walk, &blocked);
+	blocked.waiting.outside = is_outside(walk, &blocked);
+	blocked.waiting.idle = is_idle_loop(&blocked);
 	of_call = stretch->await.sync != MODEL_NONE && is_of_call(&blocked);
 	if (!of_call && blocked.stack.meaning.rule != MEANING_STOPPED) {
 		find_end(walk, &blocked, step);

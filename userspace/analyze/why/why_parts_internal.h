@@ -35,6 +35,7 @@ struct why_sum_slot {
 struct why_sum {
 	struct why_part part;
 	uint32_t site; /* of the culprit's span: spans of one site count as one culprit */
+	bool own;      /* the culprit is the instance's thread; known while sums are folded */
 	uint64_t longest_ns;
 	uint64_t grade_ns[WHY_GRADE_CERTAIN + 1];
 	uint32_t chain; /* index in why_walk.chains */
@@ -254,7 +255,8 @@ struct why_waiting {
 	bool ends;                  /* any wake-up ends it: a barrier, a join */
 	bool writes;                /* it waits for room, and any room will do */
 	bool lists;                 /* the awaited descriptors are in a list, as of poll(2) */
-	bool idle;                  /* an event loop for whatever comes: any event ends it */
+	bool outside;               /* of all spans: nothing shows what the thread waits for */
+	bool idle;                  /* outside, for whatever comes: any event ends it */
 	uint64_t from_ts, until_ts; /* waits outside this time do not matter */
 };
 
