@@ -884,6 +884,8 @@ static void test_a_wait_for_several_things_is_a_timers_only_if_something_says_so
 		const char *function, *cause, *grade;
 	} rows[] = {{NR_EPOLL_WAIT, 0, "hrtimer_wakeup", "timer", "certain"},
 		    {NR_EPOLL_WAIT, 0, "io_timeout_fn", "timer", "certain"},
+		    {NR_EPOLL_WAIT, 0, "it_real_fn", "timer", "likely"},
+		    {NR_POLL, 0, "posix_timer_fn", "timer", "likely"},
 		    {NR_POLL, 4, NULL, "timer", "likely"},
 		    {NR_POLL, 1000, NULL, "interrupt", "likely"},
 		    {NR_EPOLL_WAIT, 0, NULL, "interrupt", "likely"}};
@@ -906,6 +908,33 @@ static void test_a_wait_for_several_things_is_a_timers_only_if_something_says_so
 		assert_string_equal(why_grade_names[part_of(why, 0)->grade], rows[i].grade);
 		done(&capture, why);
 	}
+}
+
+/* alarm(): the signal of the process's own timer ended the call. */
+static void test_a_call_that_the_signal_of_a_timer_ended_is_a_timers(void **state)
+{
+	static const char *const functions[] = {"complete_signal", "it_real_fn"};
+	uint64_t addresses[2] = {0xffff8000, 0xffff9000};
+	struct store_stack stack = {.addresses = addresses, .count = 2};
+	struct error err = ERROR_INIT;
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	object(&capture, "pipe:[7]", "");
+	capture_must(store_writer_add_stack(capture.writer, &stack, &err), err);
+	for (size_t i = 0; i < 2; i++) {
+		struct store_symbol symbol = {.address = addresses[i], .name = functions[i]};
+
+		capture_must(store_writer_add_symbol(capture.writer, &symbol, &err), err);
+	}
+	wait_of(&capture, 1, 10, 5, NR_READ, 7, 0, 0, 0, HARD);
+	wait_details(&capture, MS + 10, 5 * MS, 11, 1, 0, 0);
+	wake_details(&capture, 5 * MS, 0, 11, 1, HARD);
+	why = end(&capture, 6);
+	check_part(why, 0, "timer", 4 * MS - 10, 11, "likely", "pipe:[7]");
+	done(&capture, why);
 }
 
 /* ---- what became ready in an epoll ---- */
@@ -1287,6 +1316,7 @@ int main(void)
 		cmocka_unit_test(test_a_sleep_that_a_freezer_ends_is_likely_stopped),
 		cmocka_unit_test(
 			test_a_wait_for_several_things_is_a_timers_only_if_something_says_so),
+		cmocka_unit_test(test_a_call_that_the_signal_of_a_timer_ended_is_a_timers),
 		cmocka_unit_test(
 			test_what_became_ready_is_no_cause_if_something_else_woke_the_thread),
 		cmocka_unit_test(test_what_became_ready_is_that_of_the_last_wait),

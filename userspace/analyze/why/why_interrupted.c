@@ -162,7 +162,9 @@ static struct why_verdict poll_interrupt(struct why_walk *walk, struct why_block
 	if (blocked->waker.hints & WHY_HINT_TIMER)
 		return why_blocked_end(walk, blocked, WHY_TIMER, WHY_GRADE_CERTAIN,
 				       blocked->thread);
-	if (why_blocked_polls_timer(blocked) || timeout_fits(blocked))
+	/* The signal that a signalfd waits for, such as that of a limit of time. */
+	if (blocked->waker.hints & WHY_HINT_ALARM || why_blocked_polls_timer(blocked) ||
+	    timeout_fits(blocked))
 		return why_blocked_end(walk, blocked, WHY_TIMER, WHY_GRADE_LIKELY, blocked->thread);
 	return why_blocked_end(walk, blocked, WHY_INTERRUPT, WHY_GRADE_LIKELY, MODEL_NONE);
 }

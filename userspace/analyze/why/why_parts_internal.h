@@ -149,6 +149,7 @@ enum why_hint {
 	WHY_HINT_WRITER = 4096,   /* it waits to write under a lock that readers may hold */
 	WHY_HINT_TRANSMIT = 8192, /* packets are sent */
 	WHY_HINT_TIMERS = 16384,  /* a timer of the kernel expired; whose it is is not known */
+	WHY_HINT_ALARM = 32768,   /* a timer of a process expired and sent its signal */
 };
 
 void why_walk_free(struct why_walk *walk);

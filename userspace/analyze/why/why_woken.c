@@ -135,6 +135,8 @@ struct why_verdict why_blocked_signalled(struct why_walk *walk, struct why_block
 {
 	uint32_t sender = blocked->waker.thread;
 
+	if (blocked->waker.interrupt && blocked->waker.hints & WHY_HINT_ALARM)
+		return why_blocked_end(walk, blocked, WHY_TIMER, WHY_GRADE_LIKELY, blocked->thread);
 	if (blocked->waker.interrupt || sender == MODEL_NONE)
 		return why_blocked_end(walk, blocked, WHY_INTERRUPT, WHY_GRADE_LIKELY, MODEL_NONE);
 	blocked->kind = WAIT_OTHER;
