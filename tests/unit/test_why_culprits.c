@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The culprit that is named: among many equal ones, if there is none, and for a span of two
  * threads. */
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -320,6 +321,105 @@ static void test_sums_stay_exact_with_several_groups(void **state)
 	done(&capture, why);
 }
 
+/* ---- many objects ---- */
+
+/* Thread 11 waits `count` times, each time for another connection, for 10 and one more. The threads
+ * from `peer` on, `peers` of them, answer in turn. */
+static uint64_t ask_in_turn(struct capture *capture, uint64_t ts, uint32_t *number, uint32_t count,
+			    uint32_t peer, uint32_t peers)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "socket:[%" PRIu32 "]", ++*number);
+		object(capture, name, "");
+		waits(capture, ts, 1, 11, 0, S, NR_READ, *number, 0, 0);
+		gets(capture, ts + 10 + i, 1, 0, 11, peer + i % peers, ts + 10 + i, 0);
+		wait_details(capture, ts, ts + 10 + i, 11, *number, 0, 0);
+		ts += 20 + i;
+	}
+	return ts;
+}
+
+static void test_many_small_objects_of_a_culprit_are_one_cause(void **state)
+{
+	struct capture capture;
+	uint32_t number = 0;
+	uint64_t ts;
+	struct why *why;
+	yajl_val json, cause;
+
+	(void)state;
+	begin(&capture);
+	named(&capture, 12, 10, "server");
+	gets(&capture, 1005, 2, 0, 12, 0, 0, 0);
+	ts = ask_in_turn(&capture, 1010, &number, 40, 12, 1);
+	capture_end(&capture, ts, 11, 1);
+	why = ask_span(&capture, 9000);
+	check_part(why, 0, "socket", 40 * 10 + 39 * 40 / 2, 12, "certain",
+		   "socket:[40] and 39 more");
+	check_part(why, 1, "running", 10 + 40 * 10, 11, "certain", "");
+	assert_int_equal(why->instances.data[0].part_count, 2);
+	assert_int_equal(part_of(why, 0)->objects, 40);
+	assert_int_equal(part_of(why, 0)->threads, 1);
+	assert_int_equal(part_of(why, 0)->stretches, 40);
+	check_printed(why, "certain  server (12), socket:[40] and 39 more\n");
+	json = json_of(why);
+	cause = first(first(json, "instances"), "causes");
+	assert_int_equal(number_in(cause, "objects"), 40);
+	assert_int_equal(number_in(cause, "threads"), 1);
+	yajl_tree_free(json);
+	done(&capture, why);
+}
+
+/* A server with a thread for each connection. */
+static void test_many_small_objects_of_threads_that_are_alike_are_one_cause(void **state)
+{
+	struct capture capture;
+	uint32_t number = 0;
+	uint64_t ts;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	for (uint32_t i = 0; i < 20; i++) {
+		named(&capture, 20 + i, 20, "server");
+		gets(&capture, 1001, (uint16_t)(2 + i), 0, 20 + i, 0, 0, 0);
+	}
+	ts = ask_in_turn(&capture, 1010, &number, 40, 20, 20);
+	capture_end(&capture, ts, 11, 1);
+	why = ask_span(&capture, 9000);
+	check_part(why, 0, "socket", 40 * 10 + 39 * 40 / 2, 39, "likely",
+		   "socket:[40] and 39 more");
+	assert_int_equal(why->instances.data[0].part_count, 2);
+	assert_int_equal(part_of(why, 0)->threads, 20);
+	check_printed(why, "likely   20 threads of server (20), socket:[40] and 39 more\n");
+	done(&capture, why);
+}
+
+static void test_few_objects_and_a_large_one_stay_apart(void **state)
+{
+	struct capture capture;
+	uint32_t number = 0;
+	uint64_t ts;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	named(&capture, 12, 10, "server");
+	gets(&capture, 1005, 2, 0, 12, 0, 0, 0);
+	object(&capture, "socket:[1]", "");
+	waits(&capture, 1010, 1, 11, 0, S, NR_READ, 4, 0, 0);
+	gets(&capture, 1510, 1, 0, 11, 12, 1510, 0);
+	wait_details(&capture, 1010, 1510, 11, ++number, 0, 0);
+	ts = ask_in_turn(&capture, 1520, &number, 4, 12, 1);
+	capture_end(&capture, ts, 11, 1);
+	why = ask_span(&capture, 9000);
+	check_part(why, 0, "socket", 500, 12, "likely", "socket:[1]");
+	assert_int_equal(why->instances.data[0].part_count, 6);
+	done(&capture, why);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -333,6 +433,9 @@ int main(void)
 		cmocka_unit_test(test_more_than_four_processes_of_one_name_are_one_cause),
 		cmocka_unit_test(test_four_threads_and_those_of_other_names_stay_apart),
 		cmocka_unit_test(test_sums_stay_exact_with_several_groups),
+		cmocka_unit_test(test_many_small_objects_of_a_culprit_are_one_cause),
+		cmocka_unit_test(test_many_small_objects_of_threads_that_are_alike_are_one_cause),
+		cmocka_unit_test(test_few_objects_and_a_large_one_stay_apart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

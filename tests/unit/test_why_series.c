@@ -367,6 +367,71 @@ static void test_each_wait_of_a_loop_in_no_span_has_its_own_end(void **state)
 	}
 }
 
+/* A client's loop: each answer that it reads ends a wait. */
+static void test_each_wait_of_a_reader_in_no_span_has_its_own_end(void **state)
+{
+	static const char *const objects[] = {"socket:[1]", "pipe:[1]"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(objects) / sizeof(objects[0]); i++) {
+		struct capture capture;
+		struct why *why;
+
+		begin(&capture);
+		capture_end(&capture, MS + 10, 11, 1);
+		object(&capture, objects[i], "");
+		wait_of(&capture, 2, 0, 5, NR_READ, 4, 0, 0, 12, 0);
+		wait_details(&capture, 2 * MS, 5 * MS, 11, 1, 0, 0);
+		wait_of(&capture, 5, 10, 20, NR_READ, 4, 0, 0, 13, 0);
+		wait_details(&capture, 5 * MS + 10, 20 * MS, 11, 1, 0, 0);
+		waits(&capture, 20 * MS + 10, 1, 11, 0, S, NR_READ, 4, 0, 0);
+		why = ask(&capture, 30 * MS,
+			  &(struct why_query){.tid = 11, .from_ts = 2 * MS, .to_ts = 20 * MS});
+		check_part(why, 0, i ? "pipe" : "socket", 15 * MS - 10, 13, "likely", objects[i]);
+		check_part(why, 1, i ? "pipe" : "socket", 3 * MS, 12, "likely", objects[i]);
+		done(&capture, why);
+	}
+}
+
+/* A worker with short jobs, and a loop whose timeouts expire. The capture ends during a wait, whose
+ * end is not known; that of those before is. */
+static void test_a_wait_that_goes_on_at_the_end_hides_no_end_of_others(void **state)
+{
+	static const struct {
+		int syscall;
+		uint32_t waker;
+		const char *function, *cause;
+		uint32_t culprit;
+	} rows[] = {{NR_FUTEX, 12, "futex_wake", "user-work", 12},
+		    {NR_POLL, 0, "hrtimer_wakeup", "timer", 11},
+		    {NR_EPOLL_WAIT, 0, "hrtimer_wakeup", "timer", 11}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		unsigned flags = rows[i].waker ? 0 : HARD;
+		struct capture capture;
+		struct why *why;
+
+		begin(&capture);
+		capture_end(&capture, MS + 10, 11, 1);
+		kernel_stack(&capture, 0xffff8000, rows[i].function);
+		wait_of(&capture, 2, 0, 5, rows[i].syscall, 0x7f00, FUTEX_COND, 0, rows[i].waker,
+			flags);
+		wake_details(&capture, 5 * MS, rows[i].waker, 11, 1, flags);
+		wait_of(&capture, 5, 10, 20, rows[i].syscall, 0x7f00, FUTEX_COND, 0, rows[i].waker,
+			flags);
+		wake_details(&capture, 20 * MS, rows[i].waker, 11, 1, flags);
+		waits(&capture, 20 * MS + 10, 1, 11, 0, S, rows[i].syscall, 0x7f00, FUTEX_COND, 0);
+		why = ask(&capture, 22 * MS,
+			  &(struct why_query){.tid = 11, .from_ts = 2 * MS, .to_ts = 22 * MS});
+		check_part(why, 0, rows[i].cause, 18 * MS - 10, rows[i].culprit, "likely",
+			   rows[i].waker ? "futex 0x7f00" : "");
+		check_part(why, 1, "unknown", 2 * MS - 10, 0, "unknown",
+			   rows[i].waker ? "futex 0x7f00" : "");
+		done(&capture, why);
+	}
+}
+
 /* The awaited event may happen while the thread is awake after a timeout. If only one other thread
  * ran during that time, that thread caused the event. */
 static void test_who_ran_after_the_last_timeout_has_done_what_was_waited_for(void **state)
@@ -835,6 +900,8 @@ static void test_a_wait_for_several_things_is_a_timers_only_if_something_says_so
 		const char *function, *cause, *grade;
 	} rows[] = {{NR_EPOLL_WAIT, 0, "hrtimer_wakeup", "timer", "certain"},
 		    {NR_EPOLL_WAIT, 0, "io_timeout_fn", "timer", "certain"},
+		    {NR_EPOLL_WAIT, 0, "it_real_fn", "timer", "likely"},
+		    {NR_POLL, 0, "posix_timer_fn", "timer", "likely"},
 		    {NR_POLL, 4, NULL, "timer", "likely"},
 		    {NR_POLL, 1000, NULL, "interrupt", "likely"},
 		    {NR_EPOLL_WAIT, 0, NULL, "interrupt", "likely"}};
@@ -857,6 +924,33 @@ static void test_a_wait_for_several_things_is_a_timers_only_if_something_says_so
 		assert_string_equal(why_grade_names[part_of(why, 0)->grade], rows[i].grade);
 		done(&capture, why);
 	}
+}
+
+/* alarm(): the signal of the process's own timer ended the call. */
+static void test_a_call_that_the_signal_of_a_timer_ended_is_a_timers(void **state)
+{
+	static const char *const functions[] = {"complete_signal", "it_real_fn"};
+	uint64_t addresses[2] = {0xffff8000, 0xffff9000};
+	struct store_stack stack = {.addresses = addresses, .count = 2};
+	struct error err = ERROR_INIT;
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	object(&capture, "pipe:[7]", "");
+	capture_must(store_writer_add_stack(capture.writer, &stack, &err), err);
+	for (size_t i = 0; i < 2; i++) {
+		struct store_symbol symbol = {.address = addresses[i], .name = functions[i]};
+
+		capture_must(store_writer_add_symbol(capture.writer, &symbol, &err), err);
+	}
+	wait_of(&capture, 1, 10, 5, NR_READ, 7, 0, 0, 0, HARD);
+	wait_details(&capture, MS + 10, 5 * MS, 11, 1, 0, 0);
+	wake_details(&capture, 5 * MS, 0, 11, 1, HARD);
+	why = end(&capture, 6);
+	check_part(why, 0, "timer", 4 * MS - 10, 11, "likely", "pipe:[7]");
+	done(&capture, why);
 }
 
 /* ---- what became ready in an epoll ---- */
@@ -944,6 +1038,50 @@ static void test_the_waker_is_likely_if_the_ready_socket_has_another_peer(void *
 		why = end(&capture, 5);
 		check_part(why, 0, "socket", 4 * MS - 10, 13, other ? "likely" : "certain",
 			   "socket:[1] (tcp 127.0.0.1:5000 <-> 127.0.0.1:80)");
+		done(&capture, why);
+	}
+}
+
+/* Client and server wait at both ends of a connection. Then an interrupt ends the client's wait,
+ * and the client's next request ends the server's: nobody sent anything in between. */
+static void test_who_wait_for_each_other_at_a_connection_are_held_up_by_neither(void **state)
+{
+	static const struct {
+		const char *protocol, *meaning;
+	} rows[] = {{"tcp", "neither end sends: a delayed acknowledgement, Nagle's algorithm, or a "
+			    "lost packet"},
+		    {"udp", "neither end sends: a lost packet"}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char here[64], there[64], seen[80];
+		const struct why_part *part;
+		struct store_object far = {.pid = 20, .name = "socket:[2]", .detail = there};
+		struct error err = ERROR_INIT;
+		struct capture capture;
+		struct why *why;
+
+		snprintf(here, sizeof(here), "%s 127.0.0.1:5000 <-> 127.0.0.1:80",
+			 rows[i].protocol);
+		snprintf(there, sizeof(there), "%s 127.0.0.1:80 <-> 127.0.0.1:5000",
+			 rows[i].protocol);
+		snprintf(seen, sizeof(seen), "socket:[2] (%s)", there);
+		begin(&capture);
+		named(&capture, 20, 20, "server");
+		object(&capture, "socket:[1]", here);
+		capture_must(store_writer_add_object(capture.writer, &far, &err), err);
+		gets(&capture, MS, 4, 0, 20, 0, 0, 0);
+		waits(&capture, MS + 5, 4, 20, 0, S, NR_READ, 7, 0, 0);
+		waits(&capture, MS + 10, 1, 11, 0, S, NR_READ, 4, 0, 0);
+		gets(&capture, 5 * MS, 1, 0, 11, 0, 5 * MS, SOFT);
+		wait_details(&capture, MS + 10, 5 * MS, 11, 1, 0, 0);
+		gets(&capture, 5 * MS + 10, 4, 0, 20, 11, 5 * MS + 10, 0);
+		wait_details(&capture, MS + 5, 5 * MS + 10, 20, 2, 0, 0);
+		why = end(&capture, 6);
+		part = part_of(why, 0);
+		check_part(why, 0, "socket", 4 * MS - 10, 0, "likely", seen);
+		assert_string_equal(strtab_get(why->texts, why->steps.data[part->step + 1].meaning),
+				    rows[i].meaning);
 		done(&capture, why);
 	}
 }
@@ -1168,6 +1306,8 @@ int main(void)
 		cmocka_unit_test(test_who_makes_room_each_time_is_certain),
 		cmocka_unit_test(test_an_event_loop_that_works_in_between_is_likely),
 		cmocka_unit_test(test_each_wait_of_a_loop_in_no_span_has_its_own_end),
+		cmocka_unit_test(test_each_wait_of_a_reader_in_no_span_has_its_own_end),
+		cmocka_unit_test(test_a_wait_that_goes_on_at_the_end_hides_no_end_of_others),
 		cmocka_unit_test(test_timers_of_an_event_loop_in_no_span_end_no_wait),
 		cmocka_unit_test(test_work_after_a_signal_ends_the_wait_of_an_event_loop),
 		cmocka_unit_test(test_who_ran_after_the_last_timeout_has_done_what_was_waited_for),
@@ -1192,10 +1332,13 @@ int main(void)
 		cmocka_unit_test(test_a_sleep_that_a_freezer_ends_is_likely_stopped),
 		cmocka_unit_test(
 			test_a_wait_for_several_things_is_a_timers_only_if_something_says_so),
+		cmocka_unit_test(test_a_call_that_the_signal_of_a_timer_ended_is_a_timers),
 		cmocka_unit_test(
 			test_what_became_ready_is_no_cause_if_something_else_woke_the_thread),
 		cmocka_unit_test(test_what_became_ready_is_that_of_the_last_wait),
 		cmocka_unit_test(test_the_waker_is_likely_if_the_ready_socket_has_another_peer),
+		cmocka_unit_test(
+			test_who_wait_for_each_other_at_a_connection_are_held_up_by_neither),
 		cmocka_unit_test(
 			test_who_ends_a_wait_for_several_things_is_likely_without_its_stack),
 		cmocka_unit_test(test_who_signals_is_certain_if_any_signal_ends_the_call),

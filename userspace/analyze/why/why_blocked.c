@@ -211,17 +211,23 @@ static bool waits_for_it(struct why_walk *walk, const struct why_blocked *blocke
 	return waker.thread == blocked->thread && !waker.interrupt;
 }
 
-/* Whether every event ends a wait: the instance is the thread's time, and the thread is in no span.
- * So it waits for whatever comes next, and then handles that. */
+/* The instance is the thread's time, and the thread is in no span. So nothing shows what it waits
+ * for. */
+static bool is_outside(const struct why_walk *walk, const struct why_blocked *blocked)
+{
+	uint64_t ignored;
+
+	return blocked->first &&
+	       why_intervals_span(&walk->intervals, blocked->thread, blocked->interval->from_ts,
+				  &ignored) == MODEL_NONE;
+}
+
+/* Whether every event ends a wait outside of all spans: the thread waits for whatever comes next,
+ * and then handles that. */
 static bool is_idle(struct why_walk *walk, const struct why_blocked *blocked)
 {
 	const struct why_series *series;
-	uint64_t ignored;
 
-	if (!blocked->first ||
-	    why_intervals_span(&walk->intervals, blocked->thread, blocked->interval->from_ts,
-			       &ignored) != MODEL_NONE)
-		return false;
 	switch (blocked->kind) {
 	case WAIT_POLL:
 	case WAIT_PIPE:
@@ -423,7 +429,10 @@ struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_s
 		.from_ts = link && link->until_ts ? link->from_ts : walk->instance->from_ts,
 		.until_ts = link && link->until_ts ? link->until_ts : walk->end_ts,
 	};
-	blocked.waiting.idle = is_idle(walk, &blocked);
+	if (is_outside(walk, &blocked)) {
+		blocked.waiting.idle = is_idle(walk, &blocked);
+		blocked.waiting.outside = true;
+	}
 	of_call = stretch->await.sync != MODEL_NONE && is_of_call(&blocked);
 	if (!of_call && blocked.stack.meaning.rule != MEANING_STOPPED) {
 		find_end(walk, &blocked, step);

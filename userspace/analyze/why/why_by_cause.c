@@ -14,6 +14,13 @@ static int larger(const void *left, const void *right)
 	return a->cause < b->cause ? -1 : a->cause > b->cause;
 }
 
+static uint32_t culprits_of(const struct why_part *part)
+{
+	uint32_t most = part->threads > part->objects ? part->threads : part->objects;
+
+	return most ? most : 1;
+}
+
 uint32_t why_by_cause(const struct why *why, const struct why_instance *instance,
 		      struct why_by_cause *sums)
 {
@@ -28,7 +35,7 @@ uint32_t why_by_cause(const struct why *why, const struct why_instance *instance
 		if (at == count)
 			sums[count++] = (struct why_by_cause){part->cause, 0, 0, i};
 		sums[at].ns += part->ns;
-		sums[at].culprits += part->threads ? part->threads : 1;
+		sums[at].culprits += culprits_of(part);
 	}
 	if (count)
 		qsort(sums, count, sizeof(*sums), larger);

@@ -32,6 +32,8 @@ static const struct {
 	{"hrtimer_wakeup", WHY_HINT_TIMER},
 	{"process_timeout", WHY_HINT_TIMER},
 	{"call_timer_fn", WHY_HINT_TIMERS},
+	{"it_real_fn", WHY_HINT_ALARM},
+	{"posix_timer_fn", WHY_HINT_ALARM},
 	{"sock_def_readable", WHY_HINT_SOCKET},
 	{"sock_def_wakeup", WHY_HINT_SOCKET},
 	{"sock_def_error_report", WHY_HINT_SOCKET},

@@ -53,9 +53,11 @@ static int compare(uint32_t a, uint32_t b)
 	return a < b ? -1 : a > b;
 }
 
+/* 0: the culprit is no thread. */
 static uint32_t pid_of(const struct model *model, const struct why_sum *sum)
 {
-	return model->threads.data[sum->part.thread].pid;
+	return sum->part.thread < model->threads.len ? model->threads.data[sum->part.thread].pid
+						     : 0;
 }
 
 /*
@@ -101,42 +103,30 @@ static void add_sum(struct why_walk *walk, struct why_sum *to, const struct why_
 	why_sampled_join(walk, to, sum);
 	to->part.ns += sum->part.ns;
 	to->part.stretches += sum->part.stretches;
-	to->part.threads += sum->part.threads;
 	for (unsigned i = 0; i <= WHY_GRADE_CERTAIN; i++)
 		to->grade_ns[i] += sum->grade_ns[i];
 }
 
-/* Moves the sums of threads other than the instance's own to the front, and returns their
- * number. */
-static size_t others_first(struct why_walk *walk, uint32_t own)
-{
-	size_t others = 0;
-
-	for (size_t i = 0; i < walk->sums.len; i++) {
-		struct why_sum sum = walk->sums.data[i];
-
-		if (sum.part.thread == own || sum.part.thread >= walk->model->threads.len)
-			continue;
-		walk->sums.data[i] = walk->sums.data[others];
-		walk->sums.data[others++] = sum;
-	}
-	return others;
-}
-
-/* Merges similar sums, which are grouped by process, into one: the largest, with the time of
- * all. */
+/* Merges sums into one: the largest, with the time of all. They are grouped by process and, within
+ * it, by thread. */
 static struct why_sum group_sum(struct why_walk *walk, const struct why_sum *sums, size_t count)
 {
 	struct why_sum all;
 	size_t most = 0;
-	uint32_t processes = 1;
+	uint32_t threads = sums->part.threads, processes = sums->part.processes;
 
 	for (size_t i = 1; i < count; i++) {
-		processes += pid_of(walk->model, &sums[i]) != pid_of(walk->model, &sums[i - 1]);
+		const struct why_part *part = &sums[i].part;
+
+		if (part->thread != sums[i - 1].part.thread)
+			threads += part->threads;
+		if (pid_of(walk->model, &sums[i]) != pid_of(walk->model, &sums[i - 1]))
+			processes += part->processes;
 		if (larger(&sums[i], &sums[most]) < 0)
 			most = i;
 	}
 	all = sums[most];
+	all.part.threads = threads;
 	all.part.processes = processes;
 	for (size_t i = 0; i < count; i++)
 		if (i != most)
@@ -144,17 +134,41 @@ static struct why_sum group_sum(struct why_walk *walk, const struct why_sum *sum
 	return all;
 }
 
-/* Merges the sums of many similar threads. */
-static void fold(struct why_walk *walk, uint32_t own)
+/* How sums are folded: of those that `takes` selects, more than ALIKE_MAX that `kin` finds equal
+ * become one. `compare` sorts by `kin` first, then by process and thread. */
+struct folding {
+	bool (*takes)(const struct why_walk *walk, const struct why_sum *sum);
+	int (*kin)(const struct model *model, const struct why_sum *a, const struct why_sum *b);
+	int (*compare)(const void *left, const void *right, void *model);
+	void (*join)(struct why_walk *walk, struct why_sum *sum, size_t count);
+};
+
+/* Moves the sums that are folded to the front, and returns their number. */
+static size_t taken_first(struct why_walk *walk, const struct folding *folding)
+{
+	size_t taken = 0;
+
+	for (size_t i = 0; i < walk->sums.len; i++) {
+		struct why_sum sum = walk->sums.data[i];
+
+		if (!folding->takes(walk, &sum))
+			continue;
+		walk->sums.data[i] = walk->sums.data[taken];
+		walk->sums.data[taken++] = sum;
+	}
+	return taken;
+}
+
+static void fold(struct why_walk *walk, const struct folding *folding)
 {
 	struct why_sum *sums = walk->sums.data;
-	size_t others = others_first(walk, own), kept = 0;
+	size_t taken = taken_first(walk, folding), kept = 0;
 
-	if (others <= ALIKE_MAX)
+	if (taken <= ALIKE_MAX)
 		return;
-	qsort_r(sums, others, sizeof(*sums), alike_compare, (void *)walk->model);
-	for (size_t i = 0, end; i < others; i = end) {
-		for (end = i + 1; end < others && !alike(walk->model, &sums[i], &sums[end]);)
+	qsort_r(sums, taken, sizeof(*sums), folding->compare, (void *)walk->model);
+	for (size_t i = 0, end; i < taken; i = end) {
+		for (end = i + 1; end < taken && !folding->kin(walk->model, &sums[i], &sums[end]);)
 			end++;
 		if (end - i <= ALIKE_MAX) {
 			memmove(&sums[kept], &sums[i], (end - i) * sizeof(*sums));
@@ -162,11 +176,93 @@ static void fold(struct why_walk *walk, uint32_t own)
 			continue;
 		}
 		sums[kept] = group_sum(walk, &sums[i], end - i);
+		if (folding->join)
+			folding->join(walk, &sums[kept], end - i);
 		kept++;
 	}
-	memmove(&sums[kept], &sums[others], (walk->sums.len - others) * sizeof(*sums));
-	walk->sums.len -= others - kept;
+	memmove(&sums[kept], &sums[taken], (walk->sums.len - taken) * sizeof(*sums));
+	walk->sums.len -= taken - kept;
 }
+
+/* Other threads than the instance's own. */
+static bool is_other(const struct why_walk *walk, const struct why_sum *sum)
+{
+	return sum->part.thread != walk->instance->thread &&
+	       sum->part.thread < walk->model->threads.len;
+}
+
+static const struct folding fold_threads = {is_other, alike, alike_compare, NULL};
+
+/* ---- many objects ---- */
+
+/* An object with at least this part of the time stays apart: the one large file among many. */
+#define LARGE_PARTS 20
+
+/* Whether the sum is for one of perhaps very many objects: the connections of a server, or the
+ * files that a program reads. Kernels of a GPU are few, and each is worth its own line. */
+static bool is_small_object(const struct why_walk *walk, const struct why_sum *sum)
+{
+	const struct why_instance *instance = walk->instance;
+	const struct why_part *part = &sum->part;
+
+	return part->object && part->objects < 2 && part->object != walk->own_cpu_text &&
+	       part->object != walk->own_hold_text && part->cause != WHY_GPU &&
+	       part->cause != WHY_COLLECTIVE &&
+	       part->ns < (instance->to_ts - instance->from_ts) / LARGE_PARTS;
+}
+
+/* The threads of a name are alike, but the instance's own is not like another one. */
+static int object_kin(const struct model *model, const struct why_sum *a, const struct why_sum *b)
+{
+	bool thread_a = a->part.thread < model->threads.len;
+	bool thread_b = b->part.thread < model->threads.len;
+	int order = compare(a->part.cause, b->part.cause) ?: compare(thread_a, thread_b)
+			    ?: compare(a->own, b->own) ?: compare(a->site, b->site);
+
+	if (order || !thread_a)
+		return order;
+	return compare(model->threads.data[a->part.thread].comm,
+		       model->threads.data[b->part.thread].comm)
+		       ?: compare(model_host_of(model, a->part.thread),
+				  model_host_of(model, b->part.thread))
+			       ?: compare(alike_pid(model, a), alike_pid(model, b));
+}
+
+static int object_compare(const void *left, const void *right, void *arg)
+{
+	const struct why_sum *a = left, *b = right;
+	const struct model *model = arg;
+
+	return object_kin(model, a, b) ?: compare(pid_of(model, a), pid_of(model, b))
+		       ?: compare(a->part.thread, b->part.thread) ?: larger(a, b);
+}
+
+/* "socket:[4711] (tcp …) and 164 more" */
+static void name_objects(struct why_walk *walk, struct why_sum *sum, size_t count)
+{
+	char *text = NULL;
+	size_t len = 0;
+	FILE *stream = memory_stream(&text, &len);
+
+	fprintf(stream, "%s and %zu more", strtab_get(walk->why->texts, sum->part.object),
+		count - 1);
+	memory_require(!fclose(stream));
+	sum->part.object = strtab_put(walk->why->texts, text, len);
+	sum->part.objects = (uint32_t)count;
+	free(text);
+}
+
+/* A thread's own objects first: then the thread is still named. */
+static int object_of_thread(const struct model *model, const struct why_sum *a,
+			    const struct why_sum *b)
+{
+	return object_kin(model, a, b) ?: compare(a->part.thread, b->part.thread);
+}
+
+static const struct folding fold_objects_of_thread = {is_small_object, object_of_thread,
+						      object_compare, name_objects};
+static const struct folding fold_objects = {is_small_object, object_kin, object_compare,
+					    name_objects};
 
 void why_instance_judge(struct why_instance *instance, const struct why_walk *walk)
 {
@@ -243,6 +339,15 @@ void why_instance_parts(struct why *why, struct why_walk *walk, struct why_insta
 	}
 }
 
+static void fold_all(struct why_walk *walk, const struct why_instance *instance)
+{
+	for (size_t i = 0; i < walk->sums.len; i++)
+		walk->sums.data[i].own = walk->sums.data[i].part.thread == instance->thread;
+	fold(walk, &fold_threads);
+	fold(walk, &fold_objects_of_thread);
+	fold(walk, &fold_objects);
+}
+
 void why_instance_walk(struct why_walk *walk, struct why_instance *instance)
 {
 	walk->instance = instance;
@@ -260,7 +365,7 @@ void why_instance_walk(struct why_walk *walk, struct why_instance *instance)
 		why_walk_time(walk, instance->thread, instance->from_ts, instance->to_ts, NULL);
 	/* Without chains, the caller adds up instances by names, not by threads. */
 	if (!walk->no_chains)
-		fold(walk, instance->thread);
+		fold_all(walk, instance);
 }
 
 struct why *why_walk_begin(struct why_walk *walk, const struct model *model,

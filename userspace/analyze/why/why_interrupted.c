@@ -85,11 +85,20 @@ static const struct why_step *resent_to(const struct why_walk *walk,
 	return NULL;
 }
 
-/* The peer waits for this thread meanwhile, so the packet was held back or lost on its way. */
-static struct why_verdict neither_sends(struct why_walk *walk, struct why_blocked *blocked)
+#define LOST_TEXT "neither end sends: a lost packet"
+
+/* Whether the object is a socket of TCP, which may hold packets back. */
+static bool is_tcp(const struct store_object *object)
+{
+	return object && !strncmp(object->detail, "tcp", strlen("tcp"));
+}
+
+struct why_verdict why_blocked_neither_sends(struct why_walk *walk, struct why_blocked *blocked)
 {
 	const struct why_step *resent = resent_to(walk, blocked->facts.object);
-	const char *text = resent ? AGAIN_TEXT : NEITHER_TEXT;
+	const char *text = !is_tcp(blocked->facts.object) ? LOST_TEXT
+			   : resent                       ? AGAIN_TEXT
+							  : NEITHER_TEXT;
 
 	walk->path[walk->depth - 1].meaning = strtab_put(walk->why->texts, text, strlen(text));
 	if (resent)
@@ -114,7 +123,7 @@ static struct why_verdict socket_interrupt(struct why_walk *walk, struct why_blo
 									     : WHY_GRADE_LIKELY,
 				       blocked->thread);
 	if (peer != MODEL_NONE && peer != blocked->thread && why_walk_is_on_path(walk, peer))
-		return neither_sends(walk, blocked);
+		return why_blocked_neither_sends(walk, blocked);
 	if (peer != MODEL_NONE && peer != blocked->thread && model_is_traced(walk->model, peer))
 		return why_blocked_follow(walk, blocked, peer, WHY_GRADE_LIKELY);
 	return why_blocked_end(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY, peer);
@@ -153,7 +162,9 @@ static struct why_verdict poll_interrupt(struct why_walk *walk, struct why_block
 	if (blocked->waker.hints & WHY_HINT_TIMER)
 		return why_blocked_end(walk, blocked, WHY_TIMER, WHY_GRADE_CERTAIN,
 				       blocked->thread);
-	if (why_blocked_polls_timer(blocked) || timeout_fits(blocked))
+	/* The signal that a signalfd waits for, such as that of a limit of time. */
+	if (blocked->waker.hints & WHY_HINT_ALARM || why_blocked_polls_timer(blocked) ||
+	    timeout_fits(blocked))
 		return why_blocked_end(walk, blocked, WHY_TIMER, WHY_GRADE_LIKELY, blocked->thread);
 	return why_blocked_end(walk, blocked, WHY_INTERRUPT, WHY_GRADE_LIKELY, MODEL_NONE);
 }

@@ -17,13 +17,21 @@ static int compare(uint32_t a, uint32_t b)
 	return a < b ? -1 : a > b;
 }
 
+/* What many small objects have in common is that there are many; each thread has its own. */
+#define MANY_OBJECTS UINT32_MAX
+
+static uint32_t object_of(const struct why_part *part)
+{
+	return part->objects > 1 ? MANY_OBJECTS : part->object;
+}
+
 /* 0: they are merged. */
 static int rows_compare_kind(const struct merge_row *a, const struct merge_row *b)
 {
 	return compare(a->part->cause, b->part->cause)
 		       ?: compare(a->own, b->own)
 			       ?: compare(a->comm, b->comm)
-				       ?: compare(a->part->object, b->part->object);
+				       ?: compare(object_of(a->part), object_of(b->part));
 }
 
 static int rows_compare(const void *left, const void *right)

@@ -35,6 +35,7 @@ struct why_sum_slot {
 struct why_sum {
 	struct why_part part;
 	uint32_t site; /* of the culprit's span: spans of one site count as one culprit */
+	bool own;      /* the culprit is the instance's thread; known while sums are folded */
 	uint64_t longest_ns;
 	uint64_t grade_ns[WHY_GRADE_CERTAIN + 1];
 	uint32_t chain; /* index in why_walk.chains */
@@ -148,6 +149,7 @@ enum why_hint {
 	WHY_HINT_WRITER = 4096,   /* it waits to write under a lock that readers may hold */
 	WHY_HINT_TRANSMIT = 8192, /* packets are sent */
 	WHY_HINT_TIMERS = 16384,  /* a timer of the kernel expired; whose it is is not known */
+	WHY_HINT_ALARM = 32768,   /* a timer of a process expired and sent its signal */
 };
 
 void why_walk_free(struct why_walk *walk);
@@ -254,7 +256,8 @@ struct why_waiting {
 	bool ends;                  /* any wake-up ends it: a barrier, a join */
 	bool writes;                /* it waits for room, and any room will do */
 	bool lists;                 /* the awaited descriptors are in a list, as of poll(2) */
-	bool idle;                  /* the thread waits for whatever comes: any event ends it */
+	bool outside;               /* of all spans: nothing shows what the thread waits for */
+	bool idle;                  /* outside, for whatever comes: any event ends it */
 	uint64_t from_ts, until_ts; /* waits outside this time do not matter */
 };
 

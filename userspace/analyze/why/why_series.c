@@ -449,6 +449,13 @@ static uint32_t done_by(const struct why_walk *walk, const struct why_waiting *w
 	return only;
 }
 
+/* The wait that goes on when the capture ends has no waker. Outside of all spans, that must not
+ * hide what ended all the waits before it. */
+static bool is_cut_off(const struct why_waiting *waiting, const struct why_interval *next)
+{
+	return waiting->outside && next->open;
+}
+
 const struct why_series *why_series_of(struct why_walk *walk, const struct why_waiting *waiting,
 				       uint32_t thread, size_t index)
 {
@@ -479,7 +486,7 @@ const struct why_series *why_series_of(struct why_walk *walk, const struct why_w
 		       &series->by_signal)) {
 		next = next_same(walk, waiting, thread, series->last, until_ts,
 				 check_limit(walk, waiting, thread, series));
-		if (!next)
+		if (!next || is_cut_off(waiting, &of->intervals.data[next]))
 			break;
 		series->last = next;
 		series->repeated |= !of->intervals.data[next].continued;

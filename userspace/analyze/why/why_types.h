@@ -147,6 +147,9 @@ struct why_part {
 	uint32_t span; /* the culprit's span, or MODEL_NONE */
 	/* Text in why.texts: the file, lock, device, socket or cgroup; 0: none. */
 	uint32_t object;
+	/* Number of objects that the part stands for; `object` names the one with the most time. 0
+	 * or 1: that one. */
+	uint32_t objects;
 	/* The chain of the longest stretch. Its first step is the instance's own wait, its last one
 	 * the culprit's. */
 	uint32_t step, step_count; /* range in why.steps */

@@ -83,6 +83,15 @@ bool why_blocked_polls_timer(const struct why_blocked *blocked)
 	       (strstr(object->detail, "[timerfd]") || strstr(object->name, "[timerfd]"));
 }
 
+/* Whether a thread whose chain leads here waits at one end of a connection, and this one at the
+ * other end: that thread sent only after its own wait, which something else ended. */
+static bool waits_for_each_other(struct why_walk *walk, const struct why_blocked *blocked,
+				 uint32_t waker)
+{
+	return waker != blocked->thread && why_walk_is_on_path(walk, waker) &&
+	       why_socket_peer(walk, blocked->facts.object) == waker;
+}
+
 struct why_verdict why_blocked_woken_by(struct why_walk *walk, struct why_blocked *blocked,
 					enum why_grade grade)
 {
@@ -108,6 +117,8 @@ struct why_verdict why_blocked_woken_by(struct why_walk *walk, struct why_blocke
 		return end_outside(walk, blocked, thread);
 	if (blocked->kind == WAIT_CHILD)
 		thread = main_thread_of(walk, thread);
+	if (blocked->kind == WAIT_SOCKET && waits_for_each_other(walk, blocked, thread))
+		return why_blocked_neither_sends(walk, blocked);
 	return why_blocked_follow(walk, blocked, thread, grade);
 }
 
@@ -124,6 +135,8 @@ struct why_verdict why_blocked_signalled(struct why_walk *walk, struct why_block
 {
 	uint32_t sender = blocked->waker.thread;
 
+	if (blocked->waker.interrupt && blocked->waker.hints & WHY_HINT_ALARM)
+		return why_blocked_end(walk, blocked, WHY_TIMER, WHY_GRADE_LIKELY, blocked->thread);
 	if (blocked->waker.interrupt || sender == MODEL_NONE)
 		return why_blocked_end(walk, blocked, WHY_INTERRUPT, WHY_GRADE_LIKELY, MODEL_NONE);
 	blocked->kind = WAIT_OTHER;

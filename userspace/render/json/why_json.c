@@ -305,6 +305,8 @@ static void cause_json(const struct why_json_printer *printer, const struct why_
 	json_field_u64(json, "stretches", part->stretches);
 	json_field_u64(json, "threads", part->threads);
 	json_field_u64(json, "processes", part->processes);
+	if (part->objects > 1)
+		json_field_u64(json, "objects", part->objects);
 	json_key(json, "culprit");
 	json_object_begin(json);
 	thread_fields(printer, part->thread);
