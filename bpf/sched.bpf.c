@@ -277,6 +277,8 @@ static __noinline void strangers_switch(struct task_struct *prev, struct task_st
 	slot_publish(state);
 }
 
+__u64 wakes_unreported; /* blocked threads that came onto a CPU without a wake-up */
+
 static __always_inline void thread_arrives(struct thread_state *to, struct task_struct *task,
 					   __u64 stolen_ns, __u64 now)
 {
@@ -284,6 +286,8 @@ static __always_inline void thread_arrives(struct thread_state *to, struct task_
 	to->on_ts = now;
 	to->stolen_ns = stolen_ns;
 	waits_for(to, 0);
+	if (!to->wake_flags && to->wait.blocks && to->wait.from_ts)
+		__sync_fetch_and_add(&wakes_unreported, 1);
 	wait_end(&to->wait, task, to->wake_flags ? to->wake_ts : 0, now);
 	if (to->wait.fault_ts && !faults_are_counted())
 		to->wait.fault_ts = 0; /* its end won't be seen */

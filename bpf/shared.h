@@ -120,6 +120,7 @@ struct thread_wait {
 	__u64 throttled_ns; /* throttled time of its cgroups at from_ts */
 	__u64 stack_ts;     /* when a user stack was last taken */
 	__u64 lately_ns;    /* the longest wait of late: each wait leaves a quarter of it */
+	__u64 site;         /* where in its program it waits (wait.h: wait_site()); 0: unknown */
 	__u32 kernel_stack, user_stack;
 	__u64 fault_ts, fault_address, fault_ip; /* of the current page fault; fault_ts 0: none */
 	__u64 minor_flt, major_flt;              /* the thread's counters when that fault began */
@@ -127,6 +128,7 @@ struct thread_wait {
 	__u64 faults_from_ts, faults_ns;
 	__u32 faults;
 	bool blocks;
+	bool site_short; /* waits at the site were short of late, so another short one is no news */
 	bool uninterruptible, stalls; /* stalls: for memory, according to the kernel */
 	__u8 long_ago; /* from LONG_RECENT, at a long wait, down to 0, at each short one */
 	struct polled polled;

@@ -31,6 +31,7 @@ struct named_map named SEC(".maps");
 struct rings_map rings SEC(".maps");
 struct stacks_map stacks SEC(".maps");
 struct stack_scratches_map stack_scratches SEC(".maps");
+struct wait_sites_map wait_sites SEC(".maps");
 
 __noinline int stack_hash(struct stack_scratch *scratch, __u32 count)
 {

@@ -256,15 +256,83 @@ static __always_inline bool task_stalls(struct task_struct *task)
  */
 #define LONG_RECENT 4
 
+/*
+ * A new thread has no past, but others of its program may have waited at the same place. A server
+ * may have a thread or a process for each connection, which first waits a few times for a lock, and
+ * then once for long. So we also note how long waits took of late at each site: the instruction
+ * that made the system call, which is the same in a forked child. The sites share few slots. A slot
+ * has the low bits of the site's hash and the time, in units that are 0 for short waits: so these
+ * do not change it, and the CPUs do not compete for its cache line. There is no lock, as a wrong
+ * time costs no more than a stack.
+ */
+#define WAIT_SITE_BITS 12
+#define WAIT_SITE_TAG 0xffffffff00000000ull
+#define WAIT_SITE_UNIT_SHIFT 16 /* 66 us */
+
+extern struct wait_sites_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1 << WAIT_SITE_BITS);
+	__type(key, __u32);
+	__type(value, __u64);
+} wait_sites SEC(".maps");
+
+static __always_inline __u64 wait_site(struct task_struct *task, __s32 syscall)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+
+	return syscall < 0 ? 0 : (PT_REGS_IP(regs) ^ (__u64)syscall << 48) * 0x9e3779b97f4a7c15ull;
+}
+
+static __always_inline __u64 *wait_site_slot(__u64 site)
+{
+	__u32 index = site >> (64 - WAIT_SITE_BITS);
+
+	return bpf_map_lookup_elem(&wait_sites, &index);
+}
+
+static __always_inline bool wait_site_owns(__u64 site, __u64 slot)
+{
+	return slot && !((slot ^ site << 32) & WAIT_SITE_TAG);
+}
+
+/* How long a wait there is expected to take. Of a new site, one stack is worth a try. */
+static __always_inline __u64 wait_site_ns(__u64 site)
+{
+	__u64 *slot = site ? wait_site_slot(site) : NULL;
+
+	if (!slot)
+		return 0;
+	return wait_site_owns(site, *slot) ? (*slot & ~WAIT_SITE_TAG) << WAIT_SITE_UNIT_SHIFT
+					   : STACK_TICK_NS;
+}
+
+/* A wait at the site has taken so long. As with a thread, each wait leaves a quarter of the
+ * longest one. */
+static __always_inline void wait_site_note(__u64 site, __u64 ns)
+{
+	__u64 *slot = wait_site_slot(site), units = ns >> WAIT_SITE_UNIT_SHIFT, before;
+
+	if (!slot)
+		return;
+	before = wait_site_owns(site, *slot) ? (*slot & ~WAIT_SITE_TAG) / 4 : 0;
+	units = units > before ? units : before;
+	if (units > ~WAIT_SITE_TAG)
+		units = ~WAIT_SITE_TAG;
+	if (*slot != (site << 32 | units))
+		*slot = site << 32 | units;
+}
+
 /* A thread leaves its CPU. `blocks`: it waits for something, else it stays runnable. */
 static __always_inline void wait_begin(void *ctx, struct thread_wait *wait,
 				       struct task_struct *task, __u64 now, bool blocks,
 				       __u16 task_state, __s32 syscall)
 {
-	enum stack_worth worth = stack_worth(wait->lately_ns);
+	enum stack_worth worth;
+	__u64 site_ns;
 
 	wait->from_ts = now;
 	wait->blocks = blocks;
+	wait->site = 0;
 	wait->kernel_stack = 0;
 	wait->user_stack = 0;
 	wait->throttled_ns = throttled_ns(task);
@@ -279,10 +347,15 @@ static __always_inline void wait_begin(void *ctx, struct thread_wait *wait,
 		wait->fault_ts = 0;
 	if (!blocks || !(config.wait_sources & WAFFLE_WAIT_STACKS))
 		return;
+	wait->site = wait_site(task, syscall);
+	site_ns = wait_site_ns(wait->site);
+	wait->site_short = !site_ns;
+	worth = stack_worth(site_ns > wait->lately_ns ? site_ns : wait->lately_ns);
 	/* The system call does not explain page faults, device drivers and file systems. */
 	if (task_state == WAFFLE_TASK_UNINTERRUPTIBLE || syscall < 0 || syscall == NR_IOCTL)
 		wait->kernel_stack = stack_take(ctx, 0, now, worth);
-	if (wait->long_ago || now - wait->stack_ts >= config.stack_gap_ns) {
+	if (wait->long_ago || site_ns >= STACK_TICK_NS ||
+	    now - wait->stack_ts >= config.stack_gap_ns) {
 		wait->stack_ts = now;
 		wait->user_stack = stack_take(ctx, BPF_F_USER_STACK, now, worth);
 	}
@@ -420,6 +493,8 @@ static __always_inline void wait_end(struct thread_wait *wait, struct task_struc
 		return;
 	if (wait->blocks)
 		wait->lately_ns = ns > wait->lately_ns / 4 ? ns : wait->lately_ns / 4;
+	if (wait->site && (!wait->site_short || ns >> WAIT_SITE_UNIT_SHIFT))
+		wait_site_note(wait->site, ns);
 	if (ns < config.wait_min_ns) {
 		wait->long_ago -= wait->blocks && wait->long_ago;
 		return;

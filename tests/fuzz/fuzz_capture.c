@@ -41,6 +41,12 @@ struct kernel {
 
 #include "../unit/fake_kernel.h"
 
+void kernel_skipped(const struct kernel *kernel, uint64_t counts[WAFFLE_SOURCE_COUNT])
+{
+	(void)kernel;
+	memset(counts, 0, WAFFLE_SOURCE_COUNT * sizeof(*counts));
+}
+
 uint64_t kernel_fork_count(const struct kernel *kernel)
 {
 	(void)kernel;

@@ -34,3 +34,17 @@ def test_no_state_is_longer_than_the_kernel_says_when_switches_are_lost(waffle, 
         if instance["loss"]:
             assert parts["unknown_ns"] > 0
             assert all(cause["grade"] != "certain" for cause in instance["causes"])
+
+
+def test_runs_of_programs_that_the_kernel_skipped_are_lost(waffle, built):
+    """While a CPU is in a bpf() system call, the kernel skips what a tracepoint in an interrupt would run."""
+    capture = waffle.run(
+        built("bpf_busy.c", "-O2"),
+        options=("--no-sched", "--probe", "tracepoint:timer:hrtimer_expire_entry as event expired"))
+    spans = json.loads(waffle.ok("info", capture.path, "--json").stdout)["records"]["sources"]["spans"]
+    assert spans["lost"] > 0
+    assert spans["produced"] == spans["delivered"] + spans["lost"]
+    losses = [r for r in map(json.loads, waffle.ok(
+        "export", "-f", "records", "-o", "-", capture.path).stdout.splitlines()) if r["kind"] == "loss"]
+    assert sum(loss["count"] for loss in losses) == spans["lost"]
+    assert f"{spans['lost']} lost" in waffle.ok("info", capture.path).stdout

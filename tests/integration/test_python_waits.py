@@ -5,6 +5,9 @@ import json
 import os
 import subprocess
 import sys
+import threading
+import time
+import urllib.request
 
 import pytest
 from tracer import wait_until
@@ -161,3 +164,55 @@ def test_samples_name_the_function_of_python_that_held_the_interpreter(waffle, s
         [found] = [row for row in answer["instances"][0]["causes"] if row["cause"] == cause and row.get("samples")][:1]
         assert {place["function"] for place in found["samples"]["places"][:1]} == {"spin (holder.py)"}, found
         assert thread == holder or (found["grade"] == "likely" and found["culprit"]["tid"] == holder)
+
+
+SERVER = """
+import http.server, socketserver, sys, time
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        query()
+        self.send_response(204)
+        self.end_headers()
+    def log_message(self, *args):
+        pass
+def query():
+    time.sleep(0.08)
+class Forking(socketserver.ForkingMixIn, http.server.HTTPServer):
+    pass
+kinds = {"threads": http.server.ThreadingHTTPServer, "forks": Forking}
+server = kinds[sys.argv[1]](("127.0.0.1", 0), Handler)
+print("ready", server.server_port, flush=True)
+server.serve_forever()
+"""
+CLIENTS, REQUESTS = 4, 25
+
+
+@pytest.mark.parametrize("kind", ["threads", "forks"])
+def test_long_waits_of_new_threads_have_a_stack(waffle, start, tmp_path, kind):
+    """A thread or a process for each request: its first waits are short, and then it waits for 80 ms."""
+    script = tmp_path / "server.py"
+    script.write_text(SERVER)
+    program = start(sys.executable, script, kind)
+    port = int(program.until("ready"))
+
+    def ask():
+        for _ in range(REQUESTS):
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/") as answer:
+                answer.read()
+
+    attached = waffle.attach("-p", program.pid, "--follow", "-q", "--no-report", "--stacks", "sched")
+    attached.wait_ready()
+    ask()  # meanwhile waffle reads the tables of the files
+    begin_ns = time.monotonic_ns()
+    clients = [threading.Thread(target=ask) for _ in range(CLIENTS)]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+    capture = attached.stop()
+    names = {(row["pid"], row["args"]["address"]) for row in capture.rows("symbol")
+             if row["args"]["name"].startswith("query (")}
+    explained = [row for row in capture.rows("wait")
+                 if row["start_ns"] > begin_ns and row["end_ns"] - row["start_ns"] >= 75_000_000 and
+                 any((row["pid"], address) in names for address in row["args"].get("user_stack", []))]
+    assert len(explained) >= 0.95 * CLIENTS * REQUESTS

@@ -12,6 +12,7 @@
 
 #include "capture/drain_internal.h"
 #include "store/record.h"
+#include "util/clock.h"
 
 #define RECORDS 64
 #define CPUS 1
@@ -24,6 +25,7 @@ struct kernel {
 	struct waffle_rec_state records[RECORDS];
 	size_t count;
 	uint64_t forks;
+	uint64_t skipped[WAFFLE_SOURCE_COUNT];
 	bool enough;
 };
 
@@ -36,6 +38,11 @@ const struct waffle_rec_switch *kernel_slot(const struct kernel *kernel, uint32_
 	(void)cpu;
 	(void)position;
 	return NULL;
+}
+
+void kernel_skipped(const struct kernel *kernel, uint64_t counts[WAFFLE_SOURCE_COUNT])
+{
+	memcpy(counts, kernel->skipped, sizeof(kernel->skipped));
 }
 
 uint64_t kernel_fork_count(const struct kernel *kernel)
@@ -112,6 +119,55 @@ static void test_records_that_cannot_be_are_lost_and_counted(void **state)
 	assert_int_equal(counts[WAFFLE_SOURCE_SPANS].delivered, 2);
 	assert_int_equal(counts[WAFFLE_SOURCE_SPANS].lost, 4);
 	assert_int_equal(counts[WAFFLE_SOURCE_WAITS].lost, 1);
+	drain_close(drain);
+}
+
+/* What was reported as lost. */
+struct losses {
+	struct waffle_rec_loss list[4];
+	unsigned count;
+};
+
+static int loss_take(struct waffle_rec *rec, void *arg)
+{
+	struct losses *losses = arg;
+
+	assert_int_equal(rec->kind, WAFFLE_REC_LOSS);
+	assert_in_range(losses->count, 0, 3);
+	losses->list[losses->count++] = *(const struct waffle_rec_loss *)rec;
+	return 0;
+}
+
+static void test_runs_that_the_kernel_skipped_are_lost_in_the_time_since_the_last_look(void **state)
+{
+	struct kernel kernel = {.skipped = {[WAFFLE_SOURCE_SCHED] = 3, [WAFFLE_SOURCE_WAITS] = 1}};
+	struct losses losses = {0};
+	const struct drain_callbacks callbacks = {loss_take, notice, NULL, begin_round, &losses};
+	struct store_counts counts[WAFFLE_SOURCE_COUNT];
+	uint64_t begin = clock_monotonic_ns();
+	struct error err = ERROR_INIT;
+	struct drain *drain;
+
+	(void)state;
+	assert_int_equal(drain_open(&drain, &kernel, &callbacks, &err), 0);
+	assert_int_equal(drain_round(drain, false), 0);
+	assert_int_equal(losses.count, 0); /* not every round looks */
+	assert_int_equal(drain_round(drain, true), 0);
+	assert_int_equal(losses.count, 2);
+	assert_int_equal(losses.list[0].source, WAFFLE_SOURCE_SCHED);
+	assert_int_equal(losses.list[0].count, 3);
+	assert_int_equal(losses.list[1].source, WAFFLE_SOURCE_WAITS);
+	assert_in_range(losses.list[0].from_ts, begin, losses.list[0].rec.ts);
+	kernel.skipped[WAFFLE_SOURCE_SCHED] = 10;
+	assert_int_equal(drain_round(drain, true), 0);
+	assert_int_equal(losses.count, 3);
+	assert_int_equal(losses.list[2].count, 7);
+	assert_in_range(losses.list[2].from_ts, losses.list[0].from_ts + 1, losses.list[0].rec.ts);
+	drain_counts(drain, counts);
+	assert_int_equal(counts[WAFFLE_SOURCE_SCHED].produced, 10);
+	assert_int_equal(counts[WAFFLE_SOURCE_SCHED].lost, 10);
+	assert_int_equal(counts[WAFFLE_SOURCE_WAITS].lost, 1);
+	assert_int_equal(counts[WAFFLE_SOURCE_SPANS].lost, 0);
 	drain_close(drain);
 }
 
@@ -210,6 +266,8 @@ int main(void)
 		cmocka_unit_test(test_fork_is_noticed_before_what_is_to_be_delivered),
 		cmocka_unit_test(test_a_round_takes_no_more_forks_than_it_has_time_for),
 		cmocka_unit_test(test_records_that_cannot_be_are_lost_and_counted),
+		cmocka_unit_test(
+			test_runs_that_the_kernel_skipped_are_lost_in_the_time_since_the_last_look),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

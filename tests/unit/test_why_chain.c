@@ -256,6 +256,25 @@ static void test_span_without_an_end_is_explained_as_far_as_it_is_known(void **s
 	done(&capture, why);
 }
 
+/* The kernel has put the thread onto a CPU, but no tracer saw what woke it. */
+static void test_wait_whose_wake_up_was_not_reported_says_so(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	waits(&capture, 1020, 1, 11, 0, S, NR_FUTEX, 0x7f00, FUTEX_COND, 0);
+	gets(&capture, 1100, 1, 0, 11, 0, 0, 0);
+	capture_end(&capture, 1110, 11, 1);
+	why = ask_span(&capture, 1200);
+	check_part(why, 0, "unknown", 80, 0, "unknown", "futex 0x7f00");
+	check_part(why, 1, "running", 20, 11, "certain", "");
+	assert_string_equal(strtab_get(why->texts, why->steps.data[part_of(why, 0)->step].meaning),
+			    "the kernel did not report what woke it");
+	done(&capture, why);
+}
+
 static void test_span_without_a_begin_is_never_certain(void **state)
 {
 	struct capture capture;
@@ -513,6 +532,7 @@ int main(void)
 		cmocka_unit_test(test_outside_waker_of_a_futex_ends_the_chain),
 		cmocka_unit_test(test_waker_is_not_known_before_its_first_record),
 		cmocka_unit_test(test_span_without_an_end_is_explained_as_far_as_it_is_known),
+		cmocka_unit_test(test_wait_whose_wake_up_was_not_reported_says_so),
 		cmocka_unit_test(test_span_without_a_begin_is_never_certain),
 		cmocka_unit_test(test_slowest_come_first_and_no_more_than_wanted),
 		cmocka_unit_test(test_only_spans_of_the_name_are_explained),

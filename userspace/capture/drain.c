@@ -22,6 +22,8 @@
  * child is armed only when its record is taken. */
 #define NOTICE_NS 20000000ull
 #define MERGE_RECORDS 16 /* between two checks of the clock */
+/* Between two looks at what the kernel skipped: a system call for each program. */
+#define SKIPPED_NS 1000000000ull
 
 struct drain_pending {
 	uint64_t ts;
@@ -53,9 +55,11 @@ struct drain {
 	uint64_t delivered_ts;    /* the last goal that was reached */
 	uint64_t *position, *end; /* per CPU: next switch to read, end of this round */
 	VEC(struct drain_cursor) heap;
-	uint64_t *dropped;       /* per CPU and source, at the last round */
-	uint64_t rings_lost;     /* by rings of libwaffle, at the last round */
-	uint64_t losses_from_ts; /* start of drops that were not reported yet */
+	uint64_t *dropped;                     /* per CPU and source, at the last round */
+	uint64_t rings_lost;                   /* by rings of libwaffle, at the last round */
+	uint64_t losses_from_ts;               /* start of drops that were not reported yet */
+	uint64_t skipped[WAFFLE_SOURCE_COUNT]; /* runs of BPF programs, as reported */
+	uint64_t skipped_from_ts;              /* the last look at them */
 	uint64_t delivered[WAFFLE_SOURCE_COUNT];
 	uint64_t refused[WAFFLE_SOURCE_COUNT]; /* records that the callback rejected */
 	int failed;
@@ -119,6 +123,7 @@ int drain_open(struct drain **drain, struct kernel *kernel, const struct drain_c
 	made->kernel = kernel;
 	made->callbacks = *callbacks;
 	made->losses_from_ts = clock_monotonic_ns();
+	made->skipped_from_ts = made->losses_from_ts;
 	made->queue_ts = queues_open(kernel, made->losses_from_ts);
 	made->position = calloc(cpus, sizeof(*made->position));
 	made->end = calloc(cpus, sizeof(*made->end));
@@ -341,12 +346,13 @@ static void compact(struct drain *drain)
 	drain->next = 0;
 }
 
-static void loss_report(struct drain *drain, uint32_t source, uint16_t cpu, uint64_t count)
+static void loss_report(struct drain *drain, uint32_t source, uint16_t cpu, uint64_t from_ts,
+			uint64_t count)
 {
 	struct waffle_rec_loss loss = {
 		.rec = {.ts = clock_monotonic_ns(), .kind = WAFFLE_REC_LOSS, .cpu = cpu},
 		.source = source,
-		.from_ts = drain->losses_from_ts,
+		.from_ts = from_ts,
 		.count = count,
 	};
 
@@ -371,16 +377,37 @@ static void report_losses(struct drain *drain)
 
 			if (dropped == *last || drain->failed)
 				continue;
-			loss_report(drain, source, (uint16_t)cpu, dropped - *last);
+			loss_report(drain, source, (uint16_t)cpu, drain->losses_from_ts,
+				    dropped - *last);
 			*last = dropped;
 		}
 	}
 	if (lost != drain->rings_lost && !drain->failed) {
-		loss_report(drain, WAFFLE_SOURCE_SPANS, 0, lost - drain->rings_lost);
+		loss_report(drain, WAFFLE_SOURCE_SPANS, 0, drain->losses_from_ts,
+			    lost - drain->rings_lost);
 		drain->rings_lost = lost;
 	}
 	/* A record gets its timestamp before it is dropped. */
 	drain->losses_from_ts = begin - SETTLE_NS;
+}
+
+/* Reports, per source, the runs of BPF programs that the kernel skipped since the last look. */
+static void report_skipped(struct drain *drain, bool final)
+{
+	uint64_t begin = clock_monotonic_ns(), counts[WAFFLE_SOURCE_COUNT];
+
+	if (!final && begin - drain->skipped_from_ts < SKIPPED_NS)
+		return;
+	kernel_skipped(drain->kernel, counts);
+	for (uint32_t source = 0; source < WAFFLE_SOURCE_COUNT; source++) {
+		if (counts[source] == drain->skipped[source])
+			continue;
+		if (!drain->failed)
+			loss_report(drain, source, 0, drain->skipped_from_ts,
+				    counts[source] - drain->skipped[source]);
+		drain->skipped[source] = counts[source];
+	}
+	drain->skipped_from_ts = begin;
 }
 
 /* The queue that lags behind most. */
@@ -447,6 +474,7 @@ int drain_round(struct drain *drain, bool final)
 		__atomic_store_n(&kernel_tail(drain->kernel, cpu)->tail, drain->position[cpu],
 				 __ATOMIC_RELEASE);
 	report_losses(drain);
+	report_skipped(drain, final);
 	more = more || drain->unfinished || (final && drain->goal_ts != UINT64_MAX);
 	/* After a failure the final round still takes all records, and counts them as lost. */
 	return more && (final || !drain->failed) ? 1 : drain->failed;
@@ -466,8 +494,9 @@ void drain_counts(const struct drain *drain, struct store_counts *counts)
 {
 	for (uint32_t source = 0; source < WAFFLE_SOURCE_COUNT; source++) {
 		counts[source] = (struct store_counts){
+			.produced = drain->skipped[source],
 			.delivered = drain->delivered[source],
-			.lost = drain->refused[source],
+			.lost = drain->refused[source] + drain->skipped[source],
 		};
 		for (uint32_t cpu = 0; cpu < kernel_cpu_count(drain->kernel); cpu++) {
 			counts[source].produced += kernel_cpu(drain->kernel, cpu)->produced[source];

@@ -176,6 +176,24 @@ static void warn_of_tables(struct session *session)
 	session_notify(session, line);
 }
 
+#define UNREPORTED_PARTS 100 /* fewer than this part of all switches are no reason for a line */
+
+/* Virtual machines may hide a few wake-ups (docs/internals.md, "The scheduler"). */
+static void warn_of_wakes(struct session *session)
+{
+	uint64_t count = kernel_wakes_unreported(session->kernel);
+	uint64_t switches = session->result->counts[WAFFLE_SOURCE_SCHED].produced;
+	char line[200], text[UNITS_TEXT];
+
+	if (!count || count < switches / UNREPORTED_PARTS)
+		return;
+	snprintf(line, sizeof(line),
+		 "the kernel did not report %s %s: why says `unknown` for what ended %s",
+		 units_format_count(text, count), units_plural(count, "wake-up", "wake-ups"),
+		 units_plural(count, "that wait", "these waits"));
+	session_notify(session, line);
+}
+
 void warn_of_faults(struct session *session)
 {
 	uint64_t faults = kernel_call_faults(session->kernel);
@@ -183,6 +201,7 @@ void warn_of_faults(struct session *session)
 	char line[240];
 
 	warn_of_targets(session);
+	warn_of_wakes(session);
 	warn_of_stacks(session);
 	warn_of_tables(session);
 	warn_of_unparsed(session);

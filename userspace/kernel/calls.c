@@ -346,6 +346,8 @@ void calls_detach(struct kernel *kernel)
 	while (kernel->point_fds.len)
 		close(kernel->point_fds.data[--kernel->point_fds.len]);
 	vec_free(&kernel->point_fds);
+	if (kernel->call_bpf)
+		skipped_add(kernel->call_bpf->obj, kernel->skipped);
 	waffle_bpf__destroy(kernel->call_bpf);
 	kernel->call_bpf = NULL;
 }

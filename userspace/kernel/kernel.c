@@ -291,6 +291,11 @@ uint64_t kernel_targets_refused(const struct kernel *kernel)
 	return __atomic_load_n(&kernel->bpf->bss->targets_refused, __ATOMIC_RELAXED);
 }
 
+uint64_t kernel_wakes_unreported(const struct kernel *kernel)
+{
+	return __atomic_load_n(&kernel->bpf->bss->wakes_unreported, __ATOMIC_RELAXED);
+}
+
 uint64_t *kernel_rate_windows(struct kernel *kernel)
 {
 	return (uint64_t *)kernel->bpf->bss->rate_windows;

@@ -86,6 +86,9 @@ uint32_t kernel_wait_sources(const struct kernel *kernel);
  * page faults are not counted. *problem: the last errno. */
 uint32_t kernel_events_refused(const struct kernel *kernel, int *problem);
 
+/* How often a thread that had blocked got a CPU although the kernel had reported no wake-up. */
+uint64_t kernel_wakes_unreported(const struct kernel *kernel);
+
 /* Why requests are not followed although that was asked for, as an errno; 0: they are. */
 int kernel_requests_problem(const struct kernel *kernel);
 
@@ -100,6 +103,13 @@ const struct waffle_cpu *kernel_cpu(const struct kernel *kernel, uint32_t cpu);
 struct waffle_tail *kernel_tail(const struct kernel *kernel, uint32_t cpu);
 const struct waffle_rec_switch *kernel_slot(const struct kernel *kernel, uint32_t cpu,
 					    uint64_t position);
+
+/*
+ * Counts, per source, how often the kernel has skipped a run of a program, so that its record is
+ * missing: the CPU was in the same program already, or in a bpf() system call. The kernel counts
+ * this since 5.12 for programs at tracepoints of BTF, and since 6.7 for those of perf.
+ */
+void kernel_skipped(const struct kernel *kernel, uint64_t counts[WAFFLE_SOURCE_COUNT]);
 
 /*
  * The records of sites and calls are in ring buffers, and within one nearly in time order. Passes

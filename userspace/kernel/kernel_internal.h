@@ -15,6 +15,7 @@
 struct bpf_link;
 struct closer;
 struct bpf_map;
+struct bpf_object;
 struct ring_buffer;
 struct waffle_bpf;
 
@@ -72,6 +73,7 @@ struct kernel {
 	struct map watched;    /* number of watches at each address (bpf/python.h) */
 	VEC(uint32_t) ended;   /* ended processes whose entries are not swept yet */
 	uint64_t sweep_ts;     /* time of the last sweep */
+	uint64_t skipped[WAFFLE_SOURCE_COUNT]; /* runs of programs that are closed now */
 };
 
 /* memory.c */
@@ -108,6 +110,8 @@ void classes_close(struct kernel *kernel);
 int waits_configure(struct kernel *kernel, const struct kernel_options *options);
 int waits_attach(struct kernel *kernel);
 void waits_detach(struct kernel *kernel);
+/* Whether a program of this name records details of waits. */
+bool waits_has_program(const char *name);
 /* A CPU has come online, or has gone. */
 void waits_cpu(struct kernel *kernel, uint32_t cpu, bool online);
 
@@ -136,6 +140,9 @@ void rings_close(struct kernel *kernel);
 /* Loads the programs of a class of calls. */
 int call_class_load(const struct kernel *kernel, struct loaded_class *loaded, uint32_t index,
 		    const struct plan_class *class, struct error *err);
+
+/* Adds the runs of an object's programs that the kernel has skipped; in skipped.c. */
+void skipped_add(const struct bpf_object *object, uint64_t counts[WAFFLE_SOURCE_COUNT]);
 
 /* Waits until all links are closed, and frees. */
 void closer_free(struct closer *closer);

@@ -144,6 +144,18 @@ static struct why_verdict at_open(struct why_walk *walk, struct why_blocked *blo
 	return why_blocked_end(walk, blocked, cause, WHY_GRADE_UNKNOWN, MODEL_NONE);
 }
 
+#define UNREPORTED_TEXT "the kernel did not report what woke it"
+
+/* The wait has ended, and nobody is known to have ended it. The kernels of some virtual machines
+ * report nothing that an interrupt does while a thread of the machine's agent has the CPU. */
+static struct why_verdict at_unreported(struct why_walk *walk, struct why_blocked *blocked)
+{
+	if (!blocked->waker.reported)
+		walk->path[walk->depth - 1].meaning =
+			strtab_put(walk->why->texts, UNREPORTED_TEXT, strlen(UNREPORTED_TEXT));
+	return why_blocked_end(walk, blocked, WHY_UNKNOWN, WHY_GRADE_UNKNOWN, MODEL_NONE);
+}
+
 static struct why_verdict by_kind(struct why_walk *walk, struct why_blocked *blocked)
 {
 	bool known = blocked->waker.thread != MODEL_NONE || blocked->waker.interrupt;
@@ -182,7 +194,7 @@ static struct why_verdict by_kind(struct why_walk *walk, struct why_blocked *blo
 	if (!known && blocked->kind == WAIT_GIL)
 		return why_blocked_timeout(walk, blocked);
 	if (!known)
-		return why_blocked_end(walk, blocked, WHY_UNKNOWN, WHY_GRADE_UNKNOWN, MODEL_NONE);
+		return at_unreported(walk, blocked);
 	if (blocked->facts.task_state & WAFFLE_TASK_UNINTERRUPTIBLE)
 		return why_blocked_at_unknown_device(walk, blocked);
 	if (blocked->kind == WAIT_POLL)

@@ -78,10 +78,10 @@
 	      END, "the chain leads to a thread or machine that was not recorded",                 \
 	      "the last known thread")                                                             \
 	CAUSE(UNKNOWN, "unknown",                                                                  \
-	      "records are lost or contradict each other, or the wait went on", DIM, "", LOSS,     \
-	      END,                                                                                 \
-	      "records are lost or contradict each other, or the wait went on when the capture "   \
-	      "ended",                                                                             \
+	      "records or wake-ups are missing or contradict each other, or the wait went on",     \
+	      DIM, "", LOSS, END,                                                                  \
+	      "records or wake-ups are missing or contradict each other, or the wait went on "     \
+	      "when the capture ended",                                                            \
 	      "")
 
 #endif

@@ -323,6 +323,7 @@ static void waker_at_switch(struct why_waker *waker, const struct model *model, 
 	if (!in || !(in->flags & WAFFLE_SWITCH_WOKEN))
 		return;
 	waker->thread = in->waker;
+	waker->reported = true;
 	waker->interrupt = in->flags & (WAFFLE_SWITCH_WAKER_HARDIRQ | WAFFLE_SWITCH_WAKER_SOFTIRQ);
 }
 
@@ -357,12 +358,14 @@ struct why_waker why_waker_of(const struct why_walk *walk, uint32_t thread, size
 	if (index + 1 < of->intervals.len && next->from_ts == interval->to_ts &&
 	    next->state == WAFFLE_THREAD_RUNNABLE && next->woken) {
 		waker.thread = next->by;
+		waker.reported = true;
 		waker.interrupt = next->interrupt;
 	} else {
 		waker_at_switch(&waker, model, thread, interval->to_ts);
 	}
 	if (wake) {
 		waker.thread = wake->waker;
+		waker.reported = true;
 		waker.hints = stack_hints(walk, wake->kernel_stack);
 		waker.has_stack =
 			store_reader_stack(walk->model->reader, wake->kernel_stack) != NULL;

@@ -27,6 +27,7 @@ struct why_mark {
 /* What woke a thread from a wait. */
 struct why_waker {
 	uint32_t thread; /* MODEL_NONE: unknown */
+	bool reported;   /* the wake-up was recorded */
 	bool interrupt;  /* an interrupt did it, and `thread` is only what it interrupted */
 	bool has_stack;  /* the kernel stack of the wake-up is known, so `hints` is complete */
 	bool inferred;   /* only the stack shows that no interrupt did it, so it is not certain */
