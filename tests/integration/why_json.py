@@ -12,8 +12,9 @@ def is_known(instance):
     """The records of its begin and its end were not lost."""
     cut = instance["begun_before"] or instance["unfinished"]
     lost = instance["left"] or (cut and instance["loss"])
-    assert instance["length_unknown"] or not instance["left"]
-    return not lost and not instance["length_unknown"]
+    unknown = instance.get("length_unknown", False)
+    assert unknown or not instance["left"]
+    return not lost and not unknown
 
 
 def asker(waffle):
