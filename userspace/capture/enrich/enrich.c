@@ -90,6 +90,11 @@ uint64_t enrich_stacks_left_out(const struct enrich *enrich)
 	return stack_numbers_left_out(enrich->stack_numbers);
 }
 
+uint64_t enrich_stacks_late(const struct enrich *enrich)
+{
+	return stack_numbers_late(enrich->stack_numbers);
+}
+
 uint64_t enrich_stacks_early(const struct enrich *enrich)
 {
 	return enrich->span_stacks ? stacks_early(enrich->span_stacks) : 0;
