@@ -35,7 +35,7 @@ enum call_site {
 	CALL_WAIT_CONTEXT,           /* the same */
 	CALL_ALL_REDUCE_AT,          /* span: count, comm_address, seq, stream */
 	CALL_COMM_INIT_AT,           /* span: rank, nranks, comm_id; at the return: comm_address */
-	CALL_LAP,  /* span: from call to call */
+	CALL_LAP,                    /* span: from call to call */
 	CALL_SITES_END
 };
 

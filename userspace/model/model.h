@@ -83,7 +83,8 @@ enum model_span_flags {
 	/* Begun before or unfinished, but the record of its begin or end may have been dropped. */
 	MODEL_SPAN_MAY_BE_LOST = 64u,
 	/* Begun before or unfinished, and only the next call of its function would have ended it
-	 * (site_info.laps). What came after the last lap counts, too, so it says nothing of laps. */
+	 * (site_info.laps). What came after the last lap counts, too, so it says nothing of laps.
+	 */
 	MODEL_SPAN_PART_OF_LAP = 128u,
 };
 /* The duration of such a span is unknown. */

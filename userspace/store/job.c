@@ -127,9 +127,8 @@ static bool key_add_text(struct site_number_key *key, struct site_strings *strin
 static bool key_make(struct site_number_key *key, struct site_strings *strings,
 		     const struct site_info *site)
 {
-	const uint32_t numbers[] = {site->line,      site->kind,  site->role,     site->call,
-				    site->simulated, site->keyed, site->laps,
-				    site->key_count};
+	const uint32_t numbers[] = {site->line,      site->kind,  site->role, site->call,
+				    site->simulated, site->keyed, site->laps, site->key_count};
 	bool done;
 
 	memcpy(key->words, numbers, sizeof(numbers));

@@ -43,7 +43,8 @@ static int modules_open(struct enrich *enrich, struct store_writer *writer, stru
 		result = stacks_open(&enrich->span_stacks, enrich->kernel, writer, err);
 	uses.python = enrich->span_stacks;
 	enrich->thread_names = thread_names_open(enrich->kernel, enrich->span_stacks);
-	enrich->open_waits = open_waits_open(enrich->kernel, enrich->processes, enrich->span_stacks);
+	enrich->open_waits =
+		open_waits_open(enrich->kernel, enrich->processes, enrich->span_stacks);
 	enrich->limits = limits_open();
 	if (!result && (!enrich->open_waits || !enrich->thread_names || !enrich->limits))
 		result = error_set(err, ENOMEM, "out of memory");
@@ -254,11 +255,11 @@ int enrich_stacks(struct enrich *enrich, struct waffle_rec *rec, struct error *e
 		return 0;
 	case WAFFLE_REC_OPEN_WAIT:
 		/* A stack by frames has the time of the switch; the others may be new. */
-		stack_numbers_replace(
-			numbers, rec->tid,
-			open->user_stack == WAFFLE_STACK_BY_FRAMES && open->from_ts ? open->from_ts
-										    : rec->ts,
-			&open->kernel_stack, &open->user_stack);
+		stack_numbers_replace(numbers, rec->tid,
+				      open->user_stack == WAFFLE_STACK_BY_FRAMES && open->from_ts
+					      ? open->from_ts
+					      : rec->ts,
+				      &open->kernel_stack, &open->user_stack);
 		return 0;
 	case WAFFLE_REC_WAKE:
 		stack_numbers_replace(numbers, rec->tid, rec->ts, &wake->kernel_stack,

@@ -184,11 +184,10 @@ static void process_examine(struct open_waits *waits, const struct examined *pro
 
 	if (!code)
 		return;
-	python_frames_begin(&python,
-			    waits->stacks
-				    ? stacks_interpreter(waits->stacks, (uint32_t)process->pid)
-				    : NULL,
-			    &process->image);
+	python_frames_begin(
+		&python,
+		waits->stacks ? stacks_interpreter(waits->stacks, (uint32_t)process->pid) : NULL,
+		&process->image);
 	stacks_examine(waits, process, code, &python, true);
 	stacks_examine(waits, process, code, &python, false);
 	python_frames_end(&python);
