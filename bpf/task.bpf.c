@@ -2,6 +2,7 @@
 /* The target's processes and threads: fork, exec, rename, exit, and a snapshot of all. */
 #include "vmlinux.h"
 #include "shared.h"
+#include "python_thread.bpf.h"
 #include "stack.h"
 #include "thread_storage.bpf.h"
 #include "wait.h"
@@ -336,6 +337,7 @@ static __always_inline void halted_write(struct seq_file *seq, struct task_struc
 	rec.from_ts = wait->from_ts;
 	rec.kernel_stack = wait->kernel_stack;
 	rec.user_stack = wait->user_stack;
+	rec.python_key = thread_key(task);
 	rec.syscall = state->syscall;
 	for (int i = 0; i < WAFFLE_SYSCALL_ARGS; i++)
 		rec.args[i] = state->args[i];

@@ -116,6 +116,38 @@ sys.stdin.readline()
     assert len(of(capture, "execute")) >= 3
 
 
+def test_the_last_step_of_a_job_comes_behind_the_complete_ones(waffle, job, waffle_program, tmp_path):
+    """It has no next backward(), so it lasts until the program ends."""
+    script = tmp_path / "short.py"
+    script.write_text("""
+import sys, time, torch
+linear = torch.nn.Linear(8, 8)
+optimizer = torch.optim.SGD(linear.parameters(), 0.1)
+def step():
+    optimizer.zero_grad()
+    linear(torch.ones(4, 8)).sum().backward()
+    optimizer.step()
+step()
+print("ready", flush=True)
+sys.stdin.readline()
+for _ in range(5):
+    step()
+    time.sleep(0.01)
+time.sleep(1)
+""")
+    program = job(script)
+    attached = waffle.attach("-p", program.pid, "-q", "--no-report")
+    attached.wait_ready()
+    program.say("go")
+    program.finish()
+    capture = attached.wait()
+    instances = asker(waffle)(capture.path, "--span", "step")["instances"]
+    assert [instance["unfinished"] for instance in instances] == [False] * 4 + [True]
+    assert max(instances, key=lambda instance: instance["duration_ns"]) is instances[-1]
+    shown = waffle.ok("why", capture.path, "--span", instances[-1]["id"]).stdout
+    assert "  it never completed: the program ended in it\n" in shown
+
+
 def test_nothing_is_armed_without_the_source(waffle, job):
     program = job(PROGRAMS / "train.py", "loader")
     capture = waffle.attach("-p", program.pid, "-d", "500ms", "-q", "--no-report", "--sources=-frameworks").wait()

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 from chromium import open_page
-from tracer import PROGRAMS, wait_until
+from tracer import PROGRAMS, interpreters, wait_until
 from why_json import asker
 
 BLOCKED = "S"
@@ -176,6 +176,28 @@ def test_locks_of_python_have_no_recorded_owner(waffle, start):
     assert not any(wait["owner"] for wait in answer["open_waits"])
     for wait in answer["open_waits"]:  # through the C library
         assert "PyThread_acquire_lock_timed" in functions(wait)
+
+
+def python_functions(wait):
+    """Those in files of Python, without their classes, which are not known before 3.11."""
+    return [frame["function"].rpartition(".")[2] for frame in wait["user_stack"]
+            if (frame.get("file") or "").endswith(".py")]
+
+
+@pytest.mark.parametrize("python", interpreters())
+def test_threads_that_hung_in_python_before_the_capture_have_its_functions(waffle, start, python):
+    program = start(python, PROGRAMS / "hangs.py")
+    program.until("ready")
+    until_all_blocked(program)
+    path = waffle.path()
+    waffle.ok("attach", "--pid", program.pid, "--duration", "200ms", "-o", path, "--no-report", "--stacks", "sched")
+    waits = {tuple(python_functions(wait)): wait for wait in asker(waffle)(path)["open_waits"]}
+    assert set(waits) == {("take", "run", "_bootstrap_inner", "_bootstrap"), ("wait", "wait", "<module>")}
+    for wait in waits.values():  # and where they wait, without the interpreter's frames between
+        names = functions(wait)
+        assert wait["begun_before"] and not wait["owner"]
+        assert "_PyEval_EvalFrameDefault" not in names
+        assert not (wait["user_stack"][0].get("file") or "").endswith(".py")
 
 
 def test_the_text_of_a_wait_has_the_functions_of_python(waffle, start):

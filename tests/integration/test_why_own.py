@@ -50,3 +50,13 @@ def test_the_hold_of_a_childs_exec_is_waffles_own(waffle, built, start, tmp_path
         # The hold ends 100 ms after the exec, and the child does nothing else that takes long.
         assert 50 * MS < first["duration_ns"] <= instance["duration_ns"]
         assert instance["waffle_ns"] >= first["duration_ns"]
+
+
+def test_the_time_of_a_command_begins_with_its_program(waffle):
+    """Before that, its thread waits in a copy of waffle-bpf until the capture is ready."""
+    path = waffle.run("/bin/sh", "-c", "sleep 0.2; exec sleep 0.1").path
+    [instance] = json.loads(waffle.ok("why", "--json", path).stdout)["instances"]
+    records = map(json.loads, waffle.ok("export", "-f", "records", "-o", "-", path).stdout.splitlines())
+    tid, first = instance["thread"]["tid"], instance["start_ns"]
+    assert first == min(row["ts"] for row in records if row["kind"] == "exec" and row["tid"] == tid)
+    assert instance["duration_ns"] >= 250 * MS

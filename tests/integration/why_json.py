@@ -11,7 +11,10 @@ from tracer import ROOT
 def is_known(instance):
     """The records of its begin and its end were not lost."""
     cut = instance["begun_before"] or instance["unfinished"]
-    return not instance["left"] and not (cut and instance["loss"])
+    lost = instance["left"] or (cut and instance["loss"])
+    unknown = instance.get("length_unknown", False)
+    assert unknown or not instance["left"]
+    return not lost and not unknown
 
 
 def asker(waffle):

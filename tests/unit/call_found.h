@@ -90,6 +90,7 @@ static void found_compare(const struct object *here, const struct object *there)
 		assert_int_equal(a->role, b->role);
 		assert_int_equal(a->call, b->call);
 		assert_int_equal(a->keyed, b->keyed);
+		assert_int_equal(a->laps, b->laps);
 		assert_int_equal(a->simulated, b->simulated);
 		assert_int_equal(a->begin_keys, b->begin_keys);
 		assert_int_equal(a->key_count, b->key_count);

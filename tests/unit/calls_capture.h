@@ -35,6 +35,7 @@ enum call_site {
 	CALL_WAIT_CONTEXT,           /* the same */
 	CALL_ALL_REDUCE_AT,          /* span: count, comm_address, seq, stream */
 	CALL_COMM_INIT_AT,           /* span: rank, nranks, comm_id; at the return: comm_address */
+	CALL_LAP,                    /* span: from call to call */
 	CALL_SITES_END
 };
 
@@ -136,6 +137,15 @@ static const struct site_info call_sites[] = {
 	CALL_SITE("ncclCommInitRank", "nccl", WAFFLE_SITE_SPAN, SITE_ROLE_COMM_INIT, 4,
 		  {WAFFLE_KEY_I64, "rank"}, {WAFFLE_KEY_I64, "nranks"}, CALL_PTR("comm_id"),
 		  CALL_PTR("comm_address")),
+	{.name = "lap",
+	 .category = "x",
+	 .file = "",
+	 .func = "",
+	 .object = "/lib/x.so",
+	 .kind = WAFFLE_SITE_SPAN,
+	 .call = true,
+	 .keyed = true,
+	 .laps = true},
 };
 _Static_assert(sizeof(call_sites) / sizeof(call_sites[0]) == CALL_SITES_END - CALL_LAUNCH,
 	       "a row a site");

@@ -130,6 +130,35 @@ static void test_return_of_another_site_or_of_no_call_is_counted_as_bad(void **s
 	capture_free(&capture);
 }
 
+/* ---- laps ---- */
+
+static uint16_t lap_flags(uint64_t waits_from_ts, bool unfinished)
+{
+	struct waffle_rec_open_wait wait = {.rec = {9000, 20, WAFFLE_REC_OPEN_WAIT, 0},
+					    .from_ts = waits_from_ts};
+	struct capture capture;
+	uint16_t flags;
+
+	calls_begin(&capture);
+	call_hit_in(&capture, CAPTURE_PID, 2000, 20, CALL_LAP, 1, 0, NULL);
+	if (!unfinished)
+		call_return_in(&capture, CAPTURE_PID, 2500, 20, CALL_LAP, 1, 0, NULL);
+	if (waits_from_ts)
+		capture_add(&capture, &wait);
+	flags = capture_find(capture_load(&capture, 9000), 1)->flags;
+	capture_free(&capture);
+	return flags & (MODEL_SPAN_UNFINISHED | MODEL_SPAN_PART_OF_LAP);
+}
+
+static void test_last_lap_has_no_length_unless_its_thread_hangs(void **state)
+{
+	(void)state;
+	assert_int_equal(lap_flags(0, false), 0);
+	assert_int_equal(lap_flags(0, true), MODEL_SPAN_UNFINISHED | MODEL_SPAN_PART_OF_LAP);
+	assert_int_equal(lap_flags(8000, true), MODEL_SPAN_UNFINISHED | MODEL_SPAN_PART_OF_LAP);
+	assert_int_equal(lap_flags(3000, true), MODEL_SPAN_UNFINISHED);
+}
+
 /* ---- parents ---- */
 
 static uint64_t parent_of(const struct model *model, uint64_t id)
@@ -557,6 +586,7 @@ int main(void)
 		cmocka_unit_test(test_return_that_comes_before_its_begin_adds_its_values_too),
 		cmocka_unit_test(test_return_without_a_begin_is_a_span_begun_before_without_values),
 		cmocka_unit_test(test_return_of_another_site_or_of_no_call_is_counted_as_bad),
+		cmocka_unit_test(test_last_lap_has_no_length_unless_its_thread_hangs),
 		cmocka_unit_test(test_call_belongs_to_the_innermost_span_open_on_its_thread),
 		cmocka_unit_test(test_spans_that_overlap_or_end_elsewhere_are_no_parents_of_calls),
 		cmocka_unit_test(test_call_with_a_lost_return_ends_with_the_span_around_it),

@@ -421,6 +421,7 @@ static void test_meta_sites_and_processes_come_back(void **state)
 		assert_int_equal(site->role, fixture_sites[i].role);
 		assert_int_equal(site->simulated, fixture_sites[i].simulated);
 		assert_int_equal(site->keyed, fixture_sites[i].keyed);
+		assert_int_equal(site->laps, fixture_sites[i].laps);
 		assert_int_equal(site->call, fixture_sites[i].call);
 		assert_int_equal(site->key_count, fixture_sites[i].key_count);
 		for (unsigned k = 0; k < site->key_count; k++) {

@@ -139,13 +139,22 @@ static void warn_of_targets(struct session *session)
 static void warn_of_stacks(struct session *session)
 {
 	uint64_t left_out = enrich_stacks_left_out(session->enrich);
+	uint64_t late = enrich_stacks_late(session->enrich);
 	char line[160];
 
-	if (!left_out)
-		return;
-	snprintf(line, sizeof(line), "%" PRIu64 " %s left out: there were too many different ones",
-		 left_out, units_plural(left_out, "stack was", "stacks were"));
-	session_notify(session, line);
+	if (left_out) {
+		snprintf(line, sizeof(line),
+			 "%" PRIu64 " %s left out: there were too many different ones", left_out,
+			 units_plural(left_out, "stack was", "stacks were"));
+		session_notify(session, line);
+	}
+	if (late) {
+		snprintf(line, sizeof(line),
+			 "%" PRIu64 " %s too late, as when a hypervisor takes a CPU away: some "
+			 "waits have no stack",
+			 late, units_plural(late, "stack came", "stacks came"));
+		session_notify(session, line);
+	}
 }
 
 static void warn_of_unparsed(struct session *session)

@@ -82,6 +82,10 @@ enum model_span_flags {
 	MODEL_SPAN_LEFT = 32u,
 	/* Begun before or unfinished, but the record of its begin or end may have been dropped. */
 	MODEL_SPAN_MAY_BE_LOST = 64u,
+	/* Begun before or unfinished, and only the next call of its function would have ended it
+	 * (site_info.laps). What came after the last lap counts, too, so it says nothing of laps.
+	 */
+	MODEL_SPAN_PART_OF_LAP = 128u,
 };
 /* The duration of such a span is unknown. */
 #define MODEL_SPAN_CUT (MODEL_SPAN_BEGUN_BEFORE | MODEL_SPAN_UNFINISHED | MODEL_SPAN_LEFT)
@@ -114,10 +118,10 @@ struct model_context {
 };
 
 /* Whether a span may be ranked by its duration. The begin or end of a LEFT or MAY_BE_LOST span is
- * not certain, so its apparent duration may be too long. */
+ * not certain, so its apparent duration may be too long, as is that of a PART_OF_LAP. */
 static inline bool model_span_ranks(const struct model_span *span)
 {
-	return !(span->flags & (MODEL_SPAN_LEFT | MODEL_SPAN_MAY_BE_LOST));
+	return !(span->flags & (MODEL_SPAN_LEFT | MODEL_SPAN_MAY_BE_LOST | MODEL_SPAN_PART_OF_LAP));
 }
 
 /* An event, a log message or a value of a counter: the kind of its site says which. */

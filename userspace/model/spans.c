@@ -426,6 +426,27 @@ static void spans_close(struct builder *builder)
 	}
 }
 
+/* Whether the thread of an unfinished span hangs in it: most of it is a wait that goes on when the
+ * capture ends. */
+static bool span_hangs(const struct model *model, const struct model_span *span)
+{
+	const struct model_open_wait *wait = model_open_wait_of(model, span->thread);
+
+	return wait && wait->from_ts >= span->start_ts && wait->ts <= span->end_ts &&
+	       wait->ts - wait->from_ts > (span->end_ts - span->start_ts) / 2;
+}
+
+static void spans_mark_laps(struct model *model)
+{
+	for (size_t i = 0; i < model->spans.len; i++) {
+		struct model_span *span = &model->spans.data[i];
+
+		if (span->flags & (MODEL_SPAN_BEGUN_BEFORE | MODEL_SPAN_UNFINISHED) &&
+		    model_site(model, span->site)->laps && !span_hangs(model, span))
+			span->flags |= MODEL_SPAN_PART_OF_LAP;
+	}
+}
+
 static void contexts_order(struct model *model, const uint32_t *rank)
 {
 	struct model_context *ordered = memory_get(model->contexts.cap * sizeof(*ordered));
@@ -531,6 +552,7 @@ void spans_finish(struct builder *builder)
 	struct model *model = builder->model;
 
 	spans_close(builder);
+	spans_mark_laps(model);
 	parents_resolve(builder);
 	if (!builder->no_contexts)
 		contexts_fill(model, model->spans.len);

@@ -64,12 +64,13 @@ bool meta_put(byte_vec *to, const struct store_meta *meta)
 #define SITE_ROLE_MAX 0x7fu
 #define SITE_SIMULATED 0x10000u
 #define SITE_KEYED 0x20000u
+#define SITE_LAPS 0x40000u
 
 static uint64_t site_word(const struct site_info *site)
 {
 	return (site->kind & 0xffu) | (site->call ? SITE_CALL : 0u) |
 	       (site->simulated ? SITE_SIMULATED : 0u) | (site->keyed ? SITE_KEYED : 0u) |
-	       (uint64_t)site->role << SITE_ROLE_SHIFT;
+	       (site->laps ? SITE_LAPS : 0u) | (uint64_t)site->role << SITE_ROLE_SHIFT;
 }
 
 /* A role that a later version added is read as none. */
@@ -81,6 +82,7 @@ static void site_word_get(struct cursor *cursor, struct site_info *site)
 	site->call = word & SITE_CALL;
 	site->simulated = word & SITE_SIMULATED;
 	site->keyed = word & SITE_KEYED;
+	site->laps = word & SITE_LAPS;
 	site->role = SITE_ROLE_NONE;
 	word = word >> SITE_ROLE_SHIFT & SITE_ROLE_MAX;
 	if (word < SITE_ROLE_COUNT)

@@ -93,7 +93,7 @@ static int hosts_find(struct store_reader *reader, struct error *err)
 
 /* What the numbers of sites are found by. A site has a name, a category, a file, a function and an
  * object, and its keys have names. */
-#define SITE_KEY_WORDS (7 + 5 + 2 * WAFFLE_KEYS_MAX)
+#define SITE_KEY_WORDS (8 + 5 + 2 * WAFFLE_KEYS_MAX)
 
 struct site_number_key {
 	uint32_t words[SITE_KEY_WORDS];
@@ -127,8 +127,8 @@ static bool key_add_text(struct site_number_key *key, struct site_strings *strin
 static bool key_make(struct site_number_key *key, struct site_strings *strings,
 		     const struct site_info *site)
 {
-	const uint32_t numbers[] = {site->line,      site->kind,  site->role,     site->call,
-				    site->simulated, site->keyed, site->key_count};
+	const uint32_t numbers[] = {site->line,      site->kind,  site->role, site->call,
+				    site->simulated, site->keyed, site->laps, site->key_count};
 	bool done;
 
 	memcpy(key->words, numbers, sizeof(numbers));

@@ -51,6 +51,27 @@ static bool wants_thread(const struct why_query *query, const struct model *mode
 			   : thread->tid == query->tid;
 }
 
+/* When the program began that waffle-bpf started in a thread; 0: it started none there. Before
+ * that, the thread was a copy of waffle-bpf, which waited until the capture was ready. */
+static uint64_t launched_ts(const struct model *model, uint32_t thread)
+{
+	const struct model_process *process = model_process_of(model, thread);
+	uint32_t parent, main;
+
+	if (!process || !process->ppid)
+		return 0;
+	parent = map_get(&model->pids, process->ppid);
+	if (parent == MAP_NONE)
+		return 0;
+	main = model->processes.data[parent].main_thread;
+	if (main == MODEL_NONE || !model->threads.data[main].own)
+		return 0;
+	for (size_t i = 0; i < model->execs.len; i++)
+		if (model->execs.data[i].thread == thread)
+			return model->execs.data[i].ts;
+	return 0;
+}
+
 static void pick_window(struct why *why, const struct why_query *query, bool *found)
 {
 	const struct model *model = why->model;
@@ -61,6 +82,7 @@ static void pick_window(struct why *why, const struct why_query *query, bool *fo
 	for (uint32_t i = 0; i < model->threads.len; i++) {
 		const struct model_thread *thread = &model->threads.data[i];
 		struct why_instance instance = why_window_instance(i, from, to);
+		uint64_t launched;
 
 		if (!wants_thread(query, model, i))
 			continue;
@@ -72,6 +94,9 @@ static void pick_window(struct why *why, const struct why_query *query, bool *fo
 			instance.from_ts = thread->first_ts;
 		if (thread->born_ts > instance.from_ts)
 			instance.from_ts = thread->born_ts;
+		launched = launched_ts(model, i);
+		if (launched > instance.from_ts && launched < instance.to_ts)
+			instance.from_ts = launched;
 		if (instance.from_ts < instance.to_ts)
 			vec_add(&why->instances, instance);
 	}

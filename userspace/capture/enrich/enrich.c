@@ -43,7 +43,8 @@ static int modules_open(struct enrich *enrich, struct store_writer *writer, stru
 		result = stacks_open(&enrich->span_stacks, enrich->kernel, writer, err);
 	uses.python = enrich->span_stacks;
 	enrich->thread_names = thread_names_open(enrich->kernel, enrich->span_stacks);
-	enrich->open_waits = open_waits_open(enrich->kernel, enrich->processes);
+	enrich->open_waits =
+		open_waits_open(enrich->kernel, enrich->processes, enrich->span_stacks);
 	enrich->limits = limits_open();
 	if (!result && (!enrich->open_waits || !enrich->thread_names || !enrich->limits))
 		result = error_set(err, ENOMEM, "out of memory");
@@ -88,6 +89,11 @@ void enrich_close(struct enrich *enrich)
 uint64_t enrich_stacks_left_out(const struct enrich *enrich)
 {
 	return stack_numbers_left_out(enrich->stack_numbers);
+}
+
+uint64_t enrich_stacks_late(const struct enrich *enrich)
+{
+	return stack_numbers_late(enrich->stack_numbers);
 }
 
 uint64_t enrich_stacks_early(const struct enrich *enrich)
@@ -248,10 +254,11 @@ int enrich_stacks(struct enrich *enrich, struct waffle_rec *rec, struct error *e
 				      &wait->user_stack);
 		return 0;
 	case WAFFLE_REC_OPEN_WAIT:
-		/* A stack by frames is that of the switch; the others may be new. */
+		/* A stack by frames has the time of the switch; the others may be new. */
 		stack_numbers_replace(numbers, rec->tid,
-				      open->user_stack == WAFFLE_STACK_BY_FRAMES ? open->from_ts
-										 : rec->ts,
+				      open->user_stack == WAFFLE_STACK_BY_FRAMES && open->from_ts
+					      ? open->from_ts
+					      : rec->ts,
 				      &open->kernel_stack, &open->user_stack);
 		return 0;
 	case WAFFLE_REC_WAKE:

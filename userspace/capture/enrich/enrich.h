@@ -75,6 +75,8 @@ int enrich_last_each(struct enrich *enrich, uint64_t end_ts,
 /* Number of recorded stacks (of waits, wake-ups, spans and events) that are not in the file. The
  * file's table was full, or too many others arrived while a thread waited. */
 uint64_t enrich_stacks_left_out(const struct enrich *enrich);
+/* Number of stacks whose records came too late. */
+uint64_t enrich_stacks_late(const struct enrich *enrich);
 /* Number of user stacks that are cut, and were taken before all unwinding tables of their process
  * were ready. */
 uint64_t enrich_stacks_early(const struct enrich *enrich);

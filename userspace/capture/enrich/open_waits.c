@@ -10,6 +10,7 @@
 #include "capture/enrich/halted_stack_internal.h"
 #include "capture/enrich/lock_owner_internal.h"
 #include "target/process/image.h"
+#include "target/process/python_frames.h"
 #include "util/clock.h"
 #include "util/vec.h"
 
@@ -26,27 +27,37 @@ struct open_wait {
 	bool wanted; /* it waits for a lock with an owner, or owns such a lock */
 	uint32_t kernel_count, user_count;
 	uint64_t kernel[WAFFLE_STACK_DEPTH], user[WAFFLE_STACK_DEPTH];
+	/* Frames of Python, in two words each; python_cut: there are more. */
+	uint64_t *python;
+	uint32_t python_count;
+	bool python_cut;
 };
 
 struct open_waits {
 	struct kernel *kernel;
 	struct processes *processes;
+	const struct stacks *stacks; /* NULL: frames of Python are not recorded */
 	VEC(struct open_wait) list;
 };
 
-struct open_waits *open_waits_open(struct kernel *kernel, struct processes *processes)
+struct open_waits *open_waits_open(struct kernel *kernel, struct processes *processes,
+				   const struct stacks *stacks)
 {
 	struct open_waits *waits = calloc(1, sizeof(*waits));
 
 	if (waits)
-		*waits = (struct open_waits){.kernel = kernel, .processes = processes};
+		*waits = (struct open_waits){
+			.kernel = kernel, .processes = processes, .stacks = stacks};
 	return waits;
 }
 
 void open_waits_close(struct open_waits *waits)
 {
-	if (waits)
-		vec_free(&waits->list);
+	if (!waits)
+		return;
+	for (size_t i = 0; i < waits->list.len; i++)
+		free(waits->list.data[i].python);
+	vec_free(&waits->list);
 	free(waits);
 }
 
@@ -130,10 +141,25 @@ static struct examined next_process(struct open_waits *waits, size_t first)
 	return process;
 }
 
+/* Keeps the frames of Python of a thread. Without memory it has none. */
+static void python_examine(struct open_wait *wait, const struct python_frames *frames)
+{
+	uint64_t words[2 * WAFFLE_FRAMES_PYTHON_MAX];
+	uint32_t count =
+		python_frames_read(frames, wait->halted.python_key, words, &wait->python_cut);
+
+	wait->python = count ? malloc(2 * count * sizeof(*words)) : NULL;
+	if (!wait->python)
+		return;
+	wait->python_count = count;
+	memcpy(wait->python, words, 2 * count * sizeof(*words));
+}
+
 /* Unwinds the stacks of the threads that are wanted, or of the others that have no stack yet. The
  * time limit of `code` holds for both, so the wanted threads come first. */
 static void stacks_examine(struct open_waits *waits, const struct examined *process,
-			   struct halted_code *code, bool wanted)
+			   struct halted_code *code, const struct python_frames *python,
+			   bool wanted)
 {
 	for (size_t i = process->first; i < process->end; i++) {
 		struct open_wait *wait = &waits->list.data[i];
@@ -142,10 +168,30 @@ static void stacks_examine(struct open_waits *waits, const struct examined *proc
 			continue;
 		wait->user_count = halted_stack_walk(wait->user, WAFFLE_STACK_DEPTH, &wait->halted,
 						     &process->image, code);
+		python_examine(wait, python);
 		/* A thread that has moved on has another stack by now. */
 		if (!is_still_there(&wait->halted))
-			wait->user_count = 0;
+			wait->user_count = wait->python_count = 0;
 	}
+}
+
+/* Reads the stacks of a process. */
+static void process_examine(struct open_waits *waits, const struct examined *process,
+			    uint64_t until_ns)
+{
+	struct halted_code *code = halted_code_open(process->pid, until_ns);
+	struct python_frames python;
+
+	if (!code)
+		return;
+	python_frames_begin(
+		&python,
+		waits->stacks ? stacks_interpreter(waits->stacks, (uint32_t)process->pid) : NULL,
+		&process->image);
+	stacks_examine(waits, process, code, &python, true);
+	stacks_examine(waits, process, code, &python, false);
+	python_frames_end(&python);
+	halted_code_close(code);
 }
 
 static int process_compare(const void *left, const void *right)
@@ -166,18 +212,12 @@ void open_waits_examine(struct open_waits *waits)
 		      process_compare);
 	for (size_t first = 0; first < waits->list.len;) {
 		struct examined process = next_process(waits, first);
-		struct halted_code *code;
 
 		for (size_t i = first;
 		     process.open && i < process.end && clock_monotonic_ns() < owners_ns; i++)
 			owner_examine(waits, &waits->list.data[i], &process.image);
 		if (process.open) {
-			code = halted_code_open(process.pid, until_ns);
-			if (code) {
-				stacks_examine(waits, &process, code, true);
-				stacks_examine(waits, &process, code, false);
-			}
-			halted_code_close(code);
+			process_examine(waits, &process, until_ns);
 			image_close(&process.image);
 		}
 		first = process.end;
@@ -210,6 +250,33 @@ static int stack_pass(struct open_waits *waits, const struct open_wait *wait, ui
 	return pass(&trace.rec.rec, arg);
 }
 
+struct frames_record {
+	struct waffle_rec_frames rec;
+	uint64_t words[WAFFLE_FRAMES_USER_MAX + 2 * WAFFLE_FRAMES_PYTHON_MAX];
+};
+_Static_assert(WAFFLE_STACK_DEPTH <= WAFFLE_FRAMES_USER_MAX, "a stack fits into a FRAMES record");
+
+/* Passes the user stack of a wait on, as stack_pass() does. */
+static int user_pass(struct open_waits *waits, const struct open_wait *wait, uint32_t *number,
+		     int (*pass)(struct waffle_rec *rec, void *arg), void *arg)
+{
+	uint32_t words = 2 * wait->python_count;
+	struct frames_record frames = {.rec.rec = wait->halted.rec};
+
+	if (!wait->python_count)
+		return stack_pass(waits, wait, wait->halted.tgid, number, pass, arg);
+	*number = WAFFLE_STACK_BY_FRAMES;
+	frames.rec.rec.kind = WAFFLE_REC_FRAMES;
+	frames.rec.rec.ts = wait->halted.from_ts ?: wait->halted.rec.ts;
+	frames.rec.tgid = wait->halted.tgid;
+	frames.rec.frame_bytes = (wait->user_count + words) * (uint32_t)sizeof(uint64_t);
+	frames.rec.python_count = wait->python_count;
+	frames.rec.cut = wait->python_cut ? WAFFLE_CUT_PYTHON : 0;
+	memcpy(frames.words, wait->user, wait->user_count * sizeof(uint64_t));
+	memcpy(frames.words + wait->user_count, wait->python, words * sizeof(uint64_t));
+	return pass(&frames.rec.rec, arg);
+}
+
 static int wait_pass(struct open_waits *waits, const struct open_wait *wait,
 		     int (*pass)(struct waffle_rec *rec, void *arg), void *arg)
 {
@@ -224,7 +291,7 @@ static int wait_pass(struct open_waits *waits, const struct open_wait *wait,
 
 	rec.rec.kind = WAFFLE_REC_OPEN_WAIT;
 	result = stack_pass(waits, wait, 0, &rec.kernel_stack, pass, arg)
-			 ?: stack_pass(waits, wait, wait->halted.tgid, &rec.user_stack, pass, arg);
+			 ?: user_pass(waits, wait, &rec.user_stack, pass, arg);
 	return result ?: pass(&rec.rec, arg);
 }
 

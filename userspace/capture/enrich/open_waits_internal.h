@@ -9,12 +9,14 @@
 #define WAFFLE_CAPTURE_ENRICH_OPEN_WAITS_INTERNAL_H
 
 #include "capture/address_space/processes.h"
+#include "capture/enrich/stacks_internal.h"
 #include "kernel/kernel.h"
 
 struct open_waits;
 
-/* NULL: out of memory. */
-struct open_waits *open_waits_open(struct kernel *kernel, struct processes *processes);
+/* `stacks` NULL: frames of Python are not recorded. NULL: out of memory. */
+struct open_waits *open_waits_open(struct kernel *kernel, struct processes *processes,
+				   const struct stacks *stacks);
 void open_waits_close(struct open_waits *waits);
 
 /* Keeps a thread that is blocked. Of very many threads only the first ones are kept. */
@@ -24,7 +26,8 @@ void open_waits_add(struct open_waits *waits, const struct waffle_rec_halted *ha
  * thread that has woken since then waited for is not kept. */
 void open_waits_examine(struct open_waits *waits);
 
-/* Calls `pass` for the records of each wait: TRACE for stacks that were read here, then OPEN_WAIT,
+/* Calls `pass` for the records of each wait: TRACE for stacks that were read here, or FRAMES for
+ * those with frames of Python, of the time when the wait began, if it is known. Then OPEN_WAIT,
  * with the kernel's numbers of its stacks. Returns what `pass` returned if that was not 0. */
 int open_waits_each(struct open_waits *waits, int (*pass)(struct waffle_rec *rec, void *arg),
 		    void *arg);

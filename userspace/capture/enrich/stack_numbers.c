@@ -40,6 +40,7 @@ struct stack_numbers {
 	struct stack_numbers_uses uses;
 	struct trace *traces; /* the last TRACES_MAX, by the kernel's number */
 	uint64_t left_out;    /* see stack_numbers_left_out() */
+	uint64_t late;        /* see stack_numbers_late() */
 	/* tid → index in `walks`: the user stack of a wait that was unwound by tables. It precedes
 	 * the record of the wait. */
 	struct map waits;
@@ -81,6 +82,11 @@ void stack_numbers_close(struct stack_numbers *numbers)
 uint64_t stack_numbers_left_out(const struct stack_numbers *numbers)
 {
 	return numbers->left_out;
+}
+
+uint64_t stack_numbers_late(const struct stack_numbers *numbers)
+{
+	return numbers->late;
 }
 
 bool stack_numbers_is_interrupt(const struct stack_numbers *numbers, uint32_t number)
@@ -328,8 +334,12 @@ static void trace_replace(struct stack_numbers *numbers, uint32_t *number, uint6
 		*number = trace->stack;
 		return;
 	}
+	/* A later stack has the place of this one, or its record did not come yet. */
+	if (trace->number && (int32_t)(trace->number - *number) >= 0)
+		numbers->left_out++;
+	else
+		numbers->late++;
 	*number = 0;
-	numbers->left_out++;
 }
 
 /* Replaces both numbers of a wait or wake-up whose stacks were taken at `ts`. If the user stack

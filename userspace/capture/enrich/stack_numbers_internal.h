@@ -45,5 +45,9 @@ void stack_numbers_forget(struct stack_numbers *numbers, uint32_t tid);
 /* Number of recorded stacks that are not in the file: its table was full, or too many others
  * arrived while a thread waited. */
 uint64_t stack_numbers_left_out(const struct stack_numbers *numbers);
+/* Number of stacks whose records came after those that refer to them, although BPF programs give
+ * them earlier times (bpf/wait.h: TRACE_AHEAD_NS): a CPU stood still between the reading of the
+ * clock and the record. */
+uint64_t stack_numbers_late(const struct stack_numbers *numbers);
 
 #endif

@@ -51,7 +51,8 @@ static bool same_site(const struct object *object, const struct object_call *cal
 	/* Strings of one object are interned, so equal strings have equal addresses. */
 	return other->name == site->name && other->func == site->func &&
 	       other->category == site->category && other->kind == site->kind &&
-	       other->role == site->role && other->key_count == site->key_count &&
+	       other->role == site->role && other->laps == site->laps &&
+	       other->key_count == site->key_count &&
 	       !memcmp(other->keys, site->keys, site->key_count * sizeof(site->keys[0])) &&
 	       !memcmp(&call->fetch_program, &made->fetch_program, sizeof(made->fetch_program));
 }
@@ -70,6 +71,7 @@ int find_site(struct find *find, struct set_entry *entry, const char *func,
 				 .call = true,
 				 .simulated = object->simulation,
 				 .keyed = entry->spec.pair && made->fetch_program.keys,
+				 .laps = spec_laps(&entry->spec),
 				 .key_count = made->key_count,
 				 .begin_keys = made->begin_keys};
 	struct object_call call = {.site = (uint32_t)object->sites.len,

@@ -298,6 +298,18 @@ bool spec_names_match(const struct spec_names *names, const char *text)
 	return false;
 }
 
+bool spec_laps(const struct call_spec *spec)
+{
+	const struct spec_names *begin = &spec->sides[0].names, *end = &spec->sides[1].names;
+
+	if (!spec->pair || begin->count != end->count)
+		return false;
+	for (unsigned i = 0; i < begin->count; i++)
+		if (strcmp(begin->list[i].text, end->list[i].text))
+			return false;
+	return true;
+}
+
 bool spec_is_enum(const char *text)
 {
 	text += strspn(text, " \t");

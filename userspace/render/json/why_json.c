@@ -399,6 +399,8 @@ static void instance_json(const struct why_json_printer *printer,
 	json_field_bool(json, "begun_before", instance->begun_before);
 	json_field_bool(json, "unfinished", instance->unfinished);
 	json_field_bool(json, "left", instance->left);
+	if (instance->ranks_behind)
+		json_field_bool(json, "length_unknown", true);
 	thread_field(printer, "ended_by", instance->ended_by);
 	links_json(printer, instance->span);
 	by_cause_json(printer, instance);

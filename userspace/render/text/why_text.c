@@ -80,6 +80,25 @@ static void print_times(const struct why_printer *printer, const struct why_inst
 /* Warn if the tracer itself took more than a twentieth of a span. */
 #define OWN_PARTS 20
 
+/* A lap whose thread has ended is over; other spans may have ended without a record. */
+static void print_unfinished(const struct why_printer *printer, const struct why_instance *instance)
+{
+	const struct model *model = printer->model;
+	const struct model_thread *thread = &model->threads.data[instance->thread];
+	bool ended = thread->exit_ts && thread->exit_ts <= instance->to_ts;
+	bool laps = instance->span < model->spans.len &&
+		    model_site(model, model->spans.data[instance->span].site)->laps;
+
+	if (!laps)
+		fputs("  its end was not seen\n", printer->out);
+	else if (ended && thread->tid == thread->pid)
+		fputs("  it never completed: the program ended in it\n", printer->out);
+	else if (ended)
+		fputs("  it never completed: its thread ended in it\n", printer->out);
+	else
+		fputs("  it had not completed when the capture ended\n", printer->out);
+}
+
 static void print_doubts(const struct why_printer *printer, const struct why_instance *instance)
 {
 	why_paint(printer, TERMINAL_WARN);
@@ -99,7 +118,7 @@ static void print_doubts(const struct why_printer *printer, const struct why_ins
 		fputs(": its causes are likely at best\n", printer->out);
 	}
 	if (instance->unfinished)
-		fputs("  its end was not seen\n", printer->out);
+		print_unfinished(printer, instance);
 	if (instance->left)
 		fputs("  it did not return, as after longjmp(): it ended at the shown time or "
 		      "before\n",

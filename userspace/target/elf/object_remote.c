@@ -23,7 +23,7 @@ void object_put_site(struct wire_out *out, const struct site_info *site)
 	wire_put_u32(out, site->line);
 	wire_put_u32(out, site->kind | (uint32_t)site->role << 16);
 	wire_put_u32(out, (uint32_t)site->call | (uint32_t)site->simulated << 1 |
-				  (uint32_t)site->keyed << 2);
+				  (uint32_t)site->keyed << 2 | (uint32_t)site->laps << 3);
 	wire_put_u32(out, site->key_count | (uint32_t)site->begin_keys << 16);
 	for (unsigned i = 0; i < site->key_count; i++) {
 		wire_put_u32(out, (unsigned char)site->keys[i].type);
@@ -61,6 +61,7 @@ bool object_get_site(struct wire_in *in, struct object *object, struct site_info
 	site->call = word & 1;
 	site->simulated = word & 2;
 	site->keyed = word & 4;
+	site->laps = word & 8;
 	word = wire_get_u32(in);
 	site->key_count = (uint16_t)word;
 	site->begin_keys = (uint16_t)(word >> 16);
@@ -103,7 +104,7 @@ static bool site_is_of_file(const struct site_info *site)
 	for (unsigned i = 0; i < site->key_count; i++)
 		if (!site->keys[i].type || !strchr("iudbpsnSE", site->keys[i].type))
 			return false;
-	return !site->call && !site->role && !site->keyed;
+	return !site->call && !site->role && !site->keyed && !site->laps;
 }
 
 int object_decode(struct object *object, struct wire_in *in)

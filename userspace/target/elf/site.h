@@ -158,6 +158,7 @@ struct site_info {
 	bool call;      /* a call, not a macro: its parent is found by time and thread */
 	bool simulated; /* in a stand-in for a real library: docs/simulation.md */
 	bool keyed;     /* a pair of calls on any threads, matched by a key */
+	bool laps;      /* a pair of a function with itself: from each call to the next one */
 	uint16_t key_count;
 	/* For a call: values of the keys from this index on are only known at its end. Not set for
 	 * the calls of a file. */
