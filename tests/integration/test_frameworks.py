@@ -88,7 +88,7 @@ for batch in DataLoader(torch.zeros(100000, 4), batch_size=4):
     assert "the spans take little of the time, so this is the busiest thread" in shown.stderr
     assert "write_out (evaluate.py:" in shown.stdout
     answer = asker(waffle)(capture.path)
-    assert [instance["kind"] for instance in answer["instances"]] == ["thread"]
+    assert [instance["span"] for instance in answer["instances"]] == [None]
     assert answer["instances"][0]["causes"][0]["cause"] == "sleep"
 
 

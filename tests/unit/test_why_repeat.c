@@ -72,6 +72,28 @@ static void test_nothing_is_suggested_without_a_pattern(void **state)
 	assert_false(why_repeat_choose(NULL, 0, &candidate));
 }
 
+/* Below select() is always the same, and the thread never runs there. */
+static void test_a_function_that_only_waits_in_one_place_is_no_step(void **state)
+{
+	const char *const stacks[] = {"main loop select wait", "main loop select wait",
+				      "main loop handle"};
+	struct why_repeat_path paths[PATHS];
+	struct why_repeat_candidate candidate;
+
+	(void)state;
+	for (unsigned i = 0; i < PATHS; i++) {
+		paths[i] = path(i, stacks[i % 3], 1000000);
+		paths[i].waits = true;
+	}
+	assert_false(why_repeat_choose(paths, PATHS, &candidate));
+	paths[0].waits = false;
+	assert_true(why_repeat_choose(paths, PATHS, &candidate));
+	assert_string_equal(candidate.frame.function, "select");
+	paths[0] = path(0, "main loop select handle", 1000000);
+	paths[0].waits = true;
+	assert_true(why_repeat_choose(paths, PATHS, &candidate));
+}
+
 static void test_functions_of_python_have_their_own_probes(void **state)
 {
 	const struct stack_frame step = {
@@ -92,6 +114,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_function_below_those_that_do_not_return),
 		cmocka_unit_test(test_nothing_is_suggested_without_a_pattern),
+		cmocka_unit_test(test_a_function_that_only_waits_in_one_place_is_no_step),
 		cmocka_unit_test(test_functions_of_python_have_their_own_probes),
 	};
 

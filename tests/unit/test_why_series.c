@@ -1107,7 +1107,7 @@ static void test_who_ends_a_wait_for_several_things_is_likely_without_its_stack(
 		rest(&capture);
 		if (rows[i].function)
 			kernel_stack(&capture, 0xffff8000, rows[i].function);
-		wait_of(&capture, 1, 10, 5, rows[i].syscall, 4, 0, 0, 13, 0);
+		wait_of(&capture, 1, 10, 5, rows[i].syscall, 4, 1, 0, 13, 0);
 		if (rows[i].function)
 			wake_details(&capture, 5 * MS, 13, 11, 1, 0);
 		why = end(&capture, 5);

@@ -13,7 +13,9 @@
 #include "why_capture.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+#define NR_SELECT 23
 #define NR_MSYNC 26
+#define NR_PSELECT6 270
 
 /* The stacks of a test: number n is that of the n-th row, innermost first. */
 static const char *const stacks[][3] = {
@@ -236,7 +238,7 @@ static void test_functions_of_libraries_are_known_by_all_their_names(void **stat
 static struct why *ask_wait(struct capture *capture, int syscall, uint16_t state, uint32_t waker,
 			    uint32_t number, uint32_t wait_stack, uint32_t wake_stack)
 {
-	waits(capture, 1020, 1, 11, 0, state, syscall, 0x8100, 0, 0);
+	waits(capture, 1020, 1, 11, 0, state, syscall, 0x8100, 1, 0);
 	gets(capture, 1200, 1, 0, 11, waker, 1200, 0);
 	wait_details(capture, 1020, 1200, 11, number, wait_stack, 0);
 	if (wake_stack)
@@ -303,6 +305,37 @@ static void test_a_terminal_is_not_the_fault_of_the_worker_that_passes_it_on(voi
 	check_part(why, 0, "not-recorded", 180, 60, "likely",
 		   "/dev/pts/3 (character device 136:3)");
 	done(&capture, why);
+}
+
+/* poll(NULL, 0, ms) and select(0, NULL, NULL, NULL, &time), as time.sleep() of Python 3.10 does. */
+static void test_a_wait_for_no_descriptor_is_a_sleep(void **state)
+{
+	static const struct {
+		int syscall;
+		uint64_t first, second;
+		const char *cause;
+	} calls[] = {{NR_POLL, 0x8100, 0, "sleep"},    {NR_POLL, 0, 0, "sleep"},
+		     {NR_POLL, 0x8100, 1, "timer"},    {NR_SELECT, 0, 0, "sleep"},
+		     {NR_PSELECT6, 0, 0, "sleep"},     {NR_SELECT, 4, 0x8100, "timer"},
+		     {NR_EPOLL_WAIT, 0, 0, "timer"}};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(calls); i++) {
+		struct capture capture;
+		struct why *why;
+
+		begin(&capture);
+		kernel_stack(&capture, 0x9100, "hrtimer_wakeup");
+		waits(&capture, 1020, 1, 11, 0, S, calls[i].syscall, calls[i].first,
+		      calls[i].second, 0);
+		gets(&capture, 1200, 1, 0, 11, 0, 1200, HARD);
+		wake_details(&capture, 1200, 0, 11, 1, HARD);
+		capture_end(&capture, 1210, 11, 1);
+		why = ask_span(&capture, 1300);
+		check_part(why, 0, calls[i].cause, 180, 11, *calls[i].cause == 's' ? "certain" : "likely",
+			   "");
+		done(&capture, why);
+	}
 }
 
 static void test_msync_waits_for_the_mapped_file(void **state)
@@ -381,6 +414,7 @@ int main(void)
 		cmocka_unit_test(test_a_pipe_is_told_by_functions_of_the_kernel),
 		cmocka_unit_test(test_a_terminal_is_not_the_fault_of_the_worker_that_passes_it_on),
 		cmocka_unit_test(test_a_stripped_go_program_is_known_by_its_file),
+		cmocka_unit_test(test_a_wait_for_no_descriptor_is_a_sleep),
 		cmocka_unit_test(test_msync_waits_for_the_mapped_file),
 		cmocka_unit_test(test_the_mapped_file_is_the_one_of_that_time),
 		cmocka_unit_test(test_a_lock_of_the_kernel_is_named_by_its_stack),

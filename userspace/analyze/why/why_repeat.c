@@ -51,6 +51,35 @@ static const struct stack_frame *most_at(const struct why_repeat_path *paths, co
 	return most;
 }
 
+static bool is_same_below(const struct why_repeat_path *a, const struct why_repeat_path *b,
+			  uint32_t depth)
+{
+	if (a->depth != b->depth)
+		return false;
+	for (; depth < a->depth; depth++)
+		if (!is_same(&a->frames[depth], &b->frames[depth]))
+			return false;
+	return true;
+}
+
+/* Whether all that is seen of a function is one place where it waits, such as a selector's
+ * select(): that is where the thread waits for work, and not its work. */
+static bool only_waits(const struct why_repeat_path *paths, const bool *marked, size_t count,
+		       uint32_t depth, const struct stack_frame *frame)
+{
+	const struct why_repeat_path *first = NULL;
+
+	for (size_t i = 0; i < count; i++) {
+		if (!marked[i] || !has(&paths[i], depth, frame))
+			continue;
+		if (!first)
+			first = &paths[i];
+		if (!paths[i].waits || !is_same_below(first, &paths[i], depth))
+			return false;
+	}
+	return true;
+}
+
 static bool take(const struct why_repeat_path *paths, const bool *marked, size_t count,
 		 uint32_t depth, const struct stack_frame *frame,
 		 struct why_repeat_candidate *candidate)
@@ -60,7 +89,9 @@ static bool take(const struct why_repeat_path *paths, const bool *marked, size_t
 	*candidate = (struct why_repeat_candidate){.frame = *frame, .of = (uint32_t)count};
 	for (size_t i = 0; i < count; i++)
 		candidate->stacks += marked[i] && has(&paths[i], depth, frame);
-	return candidate->stacks >= STACKS_MIN && why_repeat_probe(probe, sizeof(probe), frame);
+	return candidate->stacks >= STACKS_MIN &&
+	       !only_waits(paths, marked, count, depth, frame) &&
+	       why_repeat_probe(probe, sizeof(probe), frame);
 }
 
 /* Follows the functions that do not return, from the outermost one on. The next one is called again
@@ -124,11 +155,11 @@ static void add_frame(const struct stack_frame *frame, void *arg)
 }
 
 static void add_stack(struct why_repeat_path *paths, size_t *count, struct stack_names *names,
-		      uint32_t stack, uint64_t ts, uint64_t ns)
+		      uint32_t stack, uint64_t ts, uint64_t ns, bool waits)
 {
 	struct why_repeat_path *path = &paths[*count];
 
-	*path = (struct why_repeat_path){.ns = ns};
+	*path = (struct why_repeat_path){.ns = ns, .waits = waits};
 	stack_names_each(names, stack, ts, add_frame, path);
 	for (uint32_t i = 0; i < path->depth / 2; i++) {
 		struct stack_frame frame = path->frames[i];
@@ -158,7 +189,7 @@ bool why_repeat_find(const struct model *model, struct stack_names *names, uint3
 		if (wait->thread == thread && wait->user_stack &&
 		    at++ % (waits / STACKS_MAX + 1) == 0)
 			add_stack(paths, &count, names, wait->user_stack, wait->from_ts,
-				  wait->to_ts - wait->from_ts);
+				  wait->to_ts - wait->from_ts, true);
 	}
 	at = 0;
 	for (size_t i = 0; i < model->samples.len; i++) {
@@ -167,7 +198,7 @@ bool why_repeat_find(const struct model *model, struct stack_names *names, uint3
 		if (sample->thread == thread && sample->user_stack &&
 		    at++ % (samples / STACKS_MAX + 1) == 0)
 			add_stack(paths, &count, names, sample->user_stack, sample->ts,
-				  sample_ns / samples);
+				  sample_ns / samples, false);
 	}
 	found = why_repeat_choose(paths, count, candidate);
 	free(paths);

@@ -19,6 +19,7 @@
 struct why_repeat_path {
 	struct stack_frame frames[WHY_REPEAT_DEPTH];
 	uint32_t depth;
+	bool waits; /* the thread waits there, and does not run */
 	uint64_t ns;
 };
 

@@ -20,8 +20,9 @@ static const struct {
 	{WAIT_CALL_IOCTL, "ioctl "},
 	{WAIT_CALL_SOCKET, "recvfrom recvmsg recvmmsg accept accept4 connect "},
 	{WAIT_CALL_SEND, "sendto sendmsg sendmmsg "},
-	{WAIT_CALL_POLL, "poll ppoll select pselect6 epoll_wait epoll_pwait epoll_pwait2 "
-			 "io_uring_enter io_getevents "},
+	{WAIT_CALL_POLL, "epoll_wait epoll_pwait epoll_pwait2 io_uring_enter io_getevents "},
+	{WAIT_CALL_POLL_LIST, "poll ppoll "},
+	{WAIT_CALL_SELECT, "select pselect6 "},
 	{WAIT_CALL_SLEEP, "nanosleep clock_nanosleep "},
 	{WAIT_CALL_SIGNAL, "pause rt_sigtimedwait rt_sigsuspend "},
 	{WAIT_CALL_CHILD, "wait4 waitid "},
@@ -216,6 +217,10 @@ enum wait_kind wait_kind_of(const struct wait_facts *facts)
 		return WAIT_SOCKET;
 	case WAIT_CALL_POLL:
 		return WAIT_POLL;
+	case WAIT_CALL_POLL_LIST:
+		return facts->args && !(uint32_t)facts->args[1] ? WAIT_SLEEP : WAIT_POLL;
+	case WAIT_CALL_SELECT:
+		return facts->args && !(uint32_t)facts->args[0] ? WAIT_SLEEP : WAIT_POLL;
 	case WAIT_CALL_SLEEP:
 		return WAIT_SLEEP;
 	case WAIT_CALL_SIGNAL:

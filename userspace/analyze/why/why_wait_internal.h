@@ -85,6 +85,8 @@ enum wait_call {
 	WAIT_CALL_SOCKET,
 	WAIT_CALL_SEND,
 	WAIT_CALL_POLL,
+	WAIT_CALL_POLL_LIST, /* with the number of descriptors: 0 in a program that sleeps */
+	WAIT_CALL_SELECT,    /* the same, in the first argument */
 	WAIT_CALL_SLEEP,
 	WAIT_CALL_SIGNAL,
 	WAIT_CALL_CHILD,
