@@ -130,10 +130,9 @@ static struct examined next_process(struct open_waits *waits, size_t first)
 	return process;
 }
 
-/* Unwinds the stacks of the threads that are wanted, or of the others that have no stack yet. The
- * time limit of `code` holds for both, so the wanted threads come first. */
-static void stacks_examine(struct open_waits *waits, const struct examined *process,
-			   struct halted_code *code, bool wanted)
+/* Unwinds the stacks of the threads that are wanted, or of the others that have no stack yet. */
+static void stacks_unwind(struct open_waits *waits, const struct examined *process,
+			  struct halted_code *code, bool wanted)
 {
 	for (size_t i = process->first; i < process->end; i++) {
 		struct open_wait *wait = &waits->list.data[i];
@@ -146,6 +145,19 @@ static void stacks_examine(struct open_waits *waits, const struct examined *proc
 		if (!is_still_there(&wait->halted))
 			wait->user_count = 0;
 	}
+}
+
+/* One time limit holds for all threads, so the wanted ones come first. */
+static void stacks_examine(struct open_waits *waits, const struct examined *process,
+			   uint64_t until_ns)
+{
+	struct halted_code *code = halted_code_open(process->pid, until_ns);
+
+	if (code) {
+		stacks_unwind(waits, process, code, true);
+		stacks_unwind(waits, process, code, false);
+	}
+	halted_code_close(code);
 }
 
 static int process_compare(const void *left, const void *right)
@@ -166,18 +178,12 @@ void open_waits_examine(struct open_waits *waits)
 		      process_compare);
 	for (size_t first = 0; first < waits->list.len;) {
 		struct examined process = next_process(waits, first);
-		struct halted_code *code;
 
 		for (size_t i = first;
 		     process.open && i < process.end && clock_monotonic_ns() < owners_ns; i++)
 			owner_examine(waits, &waits->list.data[i], &process.image);
 		if (process.open) {
-			code = halted_code_open(process.pid, until_ns);
-			if (code) {
-				stacks_examine(waits, &process, code, true);
-				stacks_examine(waits, &process, code, false);
-			}
-			halted_code_close(code);
+			stacks_examine(waits, &process, until_ns);
 			image_close(&process.image);
 		}
 		first = process.end;
