@@ -408,13 +408,14 @@ static __inline__ __UINTPTR_TYPE__ waffle_place_(const struct waffle_scope_ *sco
 }
 
 /*
- * Makes `depth_` scopes the open ones, the innermost of which has this context. A handler may come
- * between any two of the writes, and may leave by longjmp() for good. Up to the third write, the
- * places of the scopes that are closed stay, for waffle_scope_prune_().
+ * Closes all scopes but the outermost `depth_`, and sets the context and the mode of the innermost
+ * one that stays open. A signal handler may come between any two of the writes, and may leave for
+ * good by longjmp(). Until the depth is written, the closed scopes keep their places, so that
+ * waffle_scope_prune_() can close them later.
  *
- * In the end there are no places beyond the open scopes. So a handler that interrupts
- * waffle_scope_push_() does not take what an earlier scope left there for its own. The store is
- * volatile, since compilers would call memset().
+ * Then the places beyond the open scopes are cleared. Otherwise a handler that interrupts
+ * waffle_scope_push_() could find the place of an earlier scope there that had the address of its
+ * own. The store is volatile, since compilers would call memset().
  */
 static __inline__ void waffle_scope_close_(struct waffle_thread_ *thread_, unsigned depth_,
 					   const waffle_context_t *context_, unsigned mode_)
@@ -455,8 +456,10 @@ static __inline__ void waffle_scope_prune_(struct waffle_thread_ *thread_,
 
 /*
  * Call it after waffle_scope_prune_(). The order of the writes protects against signal handlers,
- * which enter and leave scopes, and may leave by longjmp() for good. So a scope that is counted has
- * its place. It is written again, since a handler that came in between has had its own place there.
+ * which enter and leave scopes, and may leave for good by longjmp(). The place is written before
+ * the depth counts the scope: if a handler leaves right after that, waffle_scope_prune_() can close
+ * the scope. It is written again afterwards, since a scope of a handler that came in between has
+ * used the same element, and cleared it at its end.
  */
 static __inline__ void waffle_scope_push_(struct waffle_thread_ *thread_,
 					  struct waffle_scope_ *scope_,

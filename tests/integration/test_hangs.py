@@ -174,7 +174,7 @@ def test_locks_of_python_have_no_recorded_owner(waffle, start):
     answer = asker(waffle)(path)
     assert answer["deadlocks"] == 0 and len(answer["open_waits"]) >= 3
     assert not any(wait["owner"] for wait in answer["open_waits"])
-    for wait in answer["open_waits"]:  # through the C library
+    for wait in answer["open_waits"]:  # unwound through functions of the C library
         assert "PyThread_acquire_lock_timed" in functions(wait)
 
 

@@ -289,7 +289,8 @@ event_function hit_event_tracer, THREAD_TRACER
 	.if !\two
 	movq %rax, %rdx
 	.endif
-	/* Pushes the scope, as waffle_scope_push_(), and returns it. */
+	/* Pushes the scope and returns it. The writes and their order are those of
+	 * waffle_scope_push_(), which writes the place twice. */
 	movq %rdi, SCOPE_PROBE(%r8)
 	movl %r10d, %eax
 	addq $1, %r10

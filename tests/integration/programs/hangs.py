@@ -12,7 +12,8 @@ both = threading.Barrier(3)
 def take(number):
     with locks[number]:
         both.wait()
-        if "later" in sys.argv:  # after a long wait, a stack is taken of the next one as well
+        if "later" in sys.argv:
+            # The wait for the lock gets a stack, since the one before it is long (docs/sources.md).
             time.sleep(0.05)
         with locks[1 - number]:
             pass

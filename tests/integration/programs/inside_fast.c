@@ -120,9 +120,10 @@ static void trap_set(bool on)
 	__builtin_ia32_writeeflags_u64(flags | (on ? TRAP_FLAG : 0));
 }
 
-/* Records are written in sequences that begin again after each SIGTRAP. */
-static bool write_at_once(const void *probe, unsigned long long id, const void *name,
-			  const void *frame, unsigned long long size)
+/* A record is written in a restartable sequence (rseq). Each SIGTRAP would make that begin again,
+ * so that it would never end. */
+static bool write_without_traps(const void *probe, unsigned long long id, const void *name,
+				const void *frame, unsigned long long size)
 {
 	bool written;
 
@@ -139,7 +140,7 @@ static void on_step(int signo)
 		siglongjmp(back, 1);
 }
 
-/* A span, of which the handler jumps out at instruction `last`. 0: it is left alone. */
+/* Makes a span. The handler jumps out of it at instruction `last`; 0: no instruction traps. */
 static __attribute__((noinline)) void span_step(long i, long last)
 {
 	steps = 0;
@@ -158,7 +159,7 @@ static void stepped(void)
 
 	signal(SIGTRAP, on_step);
 	write_hit = waffle_process_get_()->ring_;
-	waffle_process_get_()->ring_ = write_at_once;
+	waffle_process_get_()->ring_ = write_without_traps;
 	span_step(0, 0);
 	while (jumped && ++i < 20000) {
 		jumped = sigsetjmp(back, 1);

@@ -50,8 +50,8 @@ static void nested(long i)
 	WAFFLE_LOG_ERROR("broken", KV_I64("i", i));
 }
 
-/* Waits until the times of what comes next differ from those before, whatever the clock's steps. */
-static void later(void)
+/* Waits so long that the next record has a later time, even if the clock advances in steps. */
+static void clock_advance(void)
 {
 	struct timespec begin, now;
 
@@ -68,7 +68,7 @@ static void overlap(long i)
 	waffle_span_t second = WAFFLE_BEGIN("second", KV_I64("i", i));
 
 	WAFFLE_END(first);
-	later();
+	clock_advance();
 	WAFFLE_END(second);
 }
 

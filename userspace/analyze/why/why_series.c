@@ -231,7 +231,8 @@ static bool goes_on(const struct why_walk *walk, const struct why_waiting *waiti
 
 	*by_signal = rule != END_ALWAYS &&
 		     why_ended_by_signal(walk, thread, interval->to_ts, waker, waiting->kind);
-	/* A timeout is no event, nor is the signal of a timer: the loop asks again. */
+	/* A timeout is no event, nor is a signal that an interrupt sent, mostly a timer's: the loop
+	 * waits again. */
 	if (is_idle_loop(waiting))
 		return is_timeout(waker) || (*by_signal && waker->interrupt);
 	if (*by_signal)
@@ -333,7 +334,8 @@ static uint64_t check_limit(const struct why_walk *walk, const struct why_waitin
 {
 	uint32_t pid = walk->model->threads.data[thread].pid;
 
-	if (series->by_signal && !is_idle_loop(waiting)) /* an idle loop may work on it */
+	/* What an idle loop does after a signal may be what it waited for. */
+	if (series->by_signal && !is_idle_loop(waiting))
 		return UINT64_MAX;
 	if (!is_idle_loop(waiting) && (waiting->kind == WAIT_POLL || is_timeout(&series->waker)))
 		return LOOP_NS;

@@ -155,11 +155,9 @@ static void python_examine(struct open_wait *wait, const struct python_frames *f
 	memcpy(wait->python, words, 2 * count * sizeof(*words));
 }
 
-/* Unwinds the stacks of the threads that are wanted, or of the others that have no stack yet. The
- * time limit of `code` holds for both, so the wanted threads come first. */
-static void stacks_examine(struct open_waits *waits, const struct examined *process,
-			   struct halted_code *code, const struct python_frames *python,
-			   bool wanted)
+/* Unwinds the stacks of the threads that are wanted, or of the others that have no stack yet. */
+static void stacks_unwind(struct open_waits *waits, const struct examined *process,
+			  struct halted_code *code, const struct python_frames *python, bool wanted)
 {
 	for (size_t i = process->first; i < process->end; i++) {
 		struct open_wait *wait = &waits->list.data[i];
@@ -175,9 +173,9 @@ static void stacks_examine(struct open_waits *waits, const struct examined *proc
 	}
 }
 
-/* Reads the stacks of a process. */
-static void process_examine(struct open_waits *waits, const struct examined *process,
-			    uint64_t until_ns)
+/* One time limit holds for all threads, so the wanted ones come first. */
+static void stacks_examine(struct open_waits *waits, const struct examined *process,
+			   uint64_t until_ns)
 {
 	struct halted_code *code = halted_code_open(process->pid, until_ns);
 	struct python_frames python;
@@ -188,8 +186,8 @@ static void process_examine(struct open_waits *waits, const struct examined *pro
 		&python,
 		waits->stacks ? stacks_interpreter(waits->stacks, (uint32_t)process->pid) : NULL,
 		&process->image);
-	stacks_examine(waits, process, code, &python, true);
-	stacks_examine(waits, process, code, &python, false);
+	stacks_unwind(waits, process, code, &python, true);
+	stacks_unwind(waits, process, code, &python, false);
 	python_frames_end(&python);
 	halted_code_close(code);
 }
@@ -217,7 +215,7 @@ void open_waits_examine(struct open_waits *waits)
 		     process.open && i < process.end && clock_monotonic_ns() < owners_ns; i++)
 			owner_examine(waits, &waits->list.data[i], &process.image);
 		if (process.open) {
-			process_examine(waits, &process, until_ns);
+			stacks_examine(waits, &process, until_ns);
 			image_close(&process.image);
 		}
 		first = process.end;

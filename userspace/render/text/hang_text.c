@@ -14,7 +14,7 @@
 /* Limits of the text, unless everything is shown. */
 #define WAITS_SHOWN 5  /* without an owner */
 #define OWNED_SHOWN 20 /* with one */
-#define FRAMES_SHOWN 8 /* innermost ones, and as many of Python: these say where it hangs */
+#define FRAMES_SHOWN 8 /* the innermost ones; beyond them, those of Python up to as many */
 
 struct hang_printer {
 	const struct why_hangs *hangs;
@@ -111,8 +111,8 @@ static void put_since(const struct hang_printer *printer, const struct model_ope
 
 struct frames {
 	const struct hang_printer *printer;
-	uint32_t count, python;
-	bool left_out; /* since the last one that was printed */
+	uint32_t count, python; /* printed */
+	bool left_out;          /* since the last printed one */
 };
 
 static bool is_shown(const struct frames *frames, const struct stack_frame *frame)
