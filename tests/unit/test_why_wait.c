@@ -314,9 +314,9 @@ static void test_a_wait_for_no_descriptor_is_a_sleep(void **state)
 		int syscall;
 		uint64_t first, second;
 		const char *cause;
-	} calls[] = {{NR_POLL, 0x8100, 0, "sleep"},    {NR_POLL, 0, 0, "sleep"},
-		     {NR_POLL, 0x8100, 1, "timer"},    {NR_SELECT, 0, 0, "sleep"},
-		     {NR_PSELECT6, 0, 0, "sleep"},     {NR_SELECT, 4, 0x8100, "timer"},
+	} calls[] = {{NR_POLL, 0x8100, 0, "sleep"}, {NR_POLL, 0, 0, "sleep"},
+		     {NR_POLL, 0x8100, 1, "timer"}, {NR_SELECT, 0, 0, "sleep"},
+		     {NR_PSELECT6, 0, 0, "sleep"},  {NR_SELECT, 4, 0x8100, "timer"},
 		     {NR_EPOLL_WAIT, 0, 0, "timer"}};
 
 	(void)state;
@@ -332,8 +332,8 @@ static void test_a_wait_for_no_descriptor_is_a_sleep(void **state)
 		wake_details(&capture, 1200, 0, 11, 1, HARD);
 		capture_end(&capture, 1210, 11, 1);
 		why = ask_span(&capture, 1300);
-		check_part(why, 0, calls[i].cause, 180, 11, *calls[i].cause == 's' ? "certain" : "likely",
-			   "");
+		check_part(why, 0, calls[i].cause, 180, 11,
+			   *calls[i].cause == 's' ? "certain" : "likely", "");
 		done(&capture, why);
 	}
 }

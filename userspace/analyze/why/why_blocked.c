@@ -252,9 +252,7 @@ static bool is_idle(struct why_walk *walk, const struct why_blocked *blocked)
 		/* A broadcast may be for others. If the thread still waits when the capture ends,
 		 * nothing shows which wake-up was for this one. */
 		series = why_series_of(walk, &blocked->waiting, blocked->thread, blocked->index);
-		return walk->intervals.threads[blocked->thread]
-			.intervals.data[series->last]
-			.open;
+		return walk->intervals.threads[blocked->thread].intervals.data[series->last].open;
 	default:
 		return false;
 	}

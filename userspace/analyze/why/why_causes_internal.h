@@ -49,7 +49,8 @@
 	      "program",                                                                           \
 	      "the signal's sender; `held by waffle-bpf (this capture)`")                          \
 	CAUSE(SLEEP, "sleep", "it asked to sleep", RED, "", COUNT, END,                            \
-	      "a thread called a function that sleeps, or `poll` or `select` without a descriptor", \
+	      "a thread called a function that sleeps, or `poll` or `select` without a "           \
+	      "descriptor",                                                                        \
 	      "the sleeper")                                                                       \
 	CAUSE(TIMER, "timer", "a timeout or timer ran out", RED, "", COUNT, END,                   \
 	      "a timeout or timer that somebody waited for expired",                               \

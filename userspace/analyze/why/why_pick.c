@@ -233,7 +233,8 @@ bool why_pick_has_spans(const struct model *model)
 	return false;
 }
 
-/* A span of a set that is armed wherever its library is mapped (docs/torch.md): nobody asked for it.
+/* A span of a set that is armed wherever its library is mapped (docs/torch.md): nobody asked for
+ * it.
  */
 static bool comes_with_library(const struct site_info *site)
 {

@@ -89,8 +89,7 @@ static bool take(const struct why_repeat_path *paths, const bool *marked, size_t
 	*candidate = (struct why_repeat_candidate){.frame = *frame, .of = (uint32_t)count};
 	for (size_t i = 0; i < count; i++)
 		candidate->stacks += marked[i] && has(&paths[i], depth, frame);
-	return candidate->stacks >= STACKS_MIN &&
-	       !only_waits(paths, marked, count, depth, frame) &&
+	return candidate->stacks >= STACKS_MIN && !only_waits(paths, marked, count, depth, frame) &&
 	       why_repeat_probe(probe, sizeof(probe), frame);
 }
 
