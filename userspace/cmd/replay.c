@@ -147,7 +147,7 @@ static int report_print(const struct replay_cli *cli, const struct replay_report
 	return 0;
 }
 
-/* As with the other formats (`export -o -`), no message says that the reader of a pipe has exited. */
+/* As with `export -o -`, no message says that the reader of a pipe has exited. */
 static int chakra_write(const struct replay_cli *cli, const struct replay_build *build,
 			const bool *selected, int *code, struct error *err)
 {

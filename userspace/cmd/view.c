@@ -61,8 +61,7 @@ static int view_files(const struct command *command, const void *arg,
 	if (!result)
 		result = model_load(&model, reader, STORE_ALL, &keep, err);
 	if (!result) {
-		struct store_window window =
-			capture_files_window(reader, cli->from_ns, cli->to_ns);
+		struct store_window window = capture_files_window(reader, cli->from_ns, cli->to_ns);
 
 		options.from_ts = window.from_ts;
 		options.to_ts = window.to_ts;
