@@ -124,7 +124,8 @@ static struct why_verdict socket_interrupt(struct why_walk *walk, struct why_blo
 				       blocked->thread);
 	if (peer != MODEL_NONE && peer != blocked->thread && why_walk_is_on_path(walk, peer))
 		return why_blocked_neither_sends(walk, blocked);
-	if (peer != MODEL_NONE && peer != blocked->thread && model_is_traced(walk->model, peer))
+	if (peer != MODEL_NONE && peer != blocked->thread && model_is_traced(walk->model, peer) &&
+	    why_is_socket_user(walk, blocked->facts.object, peer))
 		return why_blocked_follow(walk, blocked, peer, WHY_GRADE_LIKELY);
 	return why_blocked_end(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY, peer);
 }
