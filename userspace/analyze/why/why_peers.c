@@ -193,16 +193,11 @@ static uint32_t peer_find(struct why_walk *walk, const struct store_object *obje
 	return map_get(&walk->main_threads, store_reader_object(walk->model->reader, socket)->pid);
 }
 
-/* A thread that never waited there is only one of those that its process has. */
-bool why_is_socket_user(struct why_walk *walk, const struct store_object *object, uint32_t peer)
+bool why_has_socket_waiter(struct why_walk *walk, const struct store_object *object)
 {
-	uint32_t socket = peer_socket(walk, object), pid = walk->model->threads.data[peer].pid;
-	size_t next = why_threads_of(walk, pid) + 1;
+	uint32_t socket = peer_socket(walk, object);
 
-	if (socket != MODEL_NONE && map_get(&walk->socket_users, socket) != MAP_NONE)
-		return true;
-	return next >= walk->model->threads.len ||
-	       walk->model->threads.data[walk->by_pid[next]].pid != pid;
+	return socket != MODEL_NONE && map_get(&walk->socket_users, socket) != MAP_NONE;
 }
 
 uint32_t why_socket_peer(struct why_walk *walk, const struct store_object *object)
