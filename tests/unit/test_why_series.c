@@ -1042,6 +1042,40 @@ static void test_the_waker_is_likely_if_the_ready_socket_has_another_peer(void *
 	}
 }
 
+/* A reader that is too slow and never waits at the connection: only its process is known. So it is
+ * followed if that has one thread. */
+static void test_a_peer_that_never_waited_is_followed_if_its_process_has_one_thread(void **state)
+{
+	(void)state;
+	for (int threads = 1; threads <= 2; threads++) {
+		struct store_object far = {.pid = 20,
+					   .name = "socket:[2]",
+					   .detail = "tcp 127.0.0.1:80 <-> 127.0.0.1:5000"};
+		struct error err = ERROR_INIT;
+		struct capture capture;
+		struct why *why;
+
+		begin(&capture);
+		for (uint32_t i = 0; i < (uint32_t)threads; i++)
+			named(&capture, 20 + i, 20, "reader");
+		object(&capture, "socket:[1]", "tcp 127.0.0.1:5000 <-> 127.0.0.1:80");
+		capture_must(store_writer_add_object(capture.writer, &far, &err), err);
+		gets(&capture, MS, 4, 0, 20, 0, 0, 0);
+		waits(&capture, MS + 5, 4, 20, 0, S, NR_NANOSLEEP, 0x9100, 0, 0);
+		waits(&capture, MS + 10, 1, 11, 0, S, NR_WRITE, 4, 0, 0);
+		gets(&capture, 5 * MS, 1, 0, 11, 0, 5 * MS, SOFT);
+		wait_details(&capture, MS + 10, 5 * MS, 11, 1, 0, 0);
+		gets(&capture, 6 * MS, 4, 0, 20, 0, 6 * MS, HARD);
+		why = end(&capture, 6);
+		if (threads == 1)
+			check_part(why, 0, "sleep", 4 * MS - 10, 20, "likely", "");
+		else
+			check_part(why, 0, "socket", 4 * MS - 10, 20, "likely",
+				   "socket:[1] (tcp 127.0.0.1:5000 <-> 127.0.0.1:80)");
+		done(&capture, why);
+	}
+}
+
 /* Client and server wait at both ends of a connection. Then an interrupt ends the client's wait,
  * and the client's next request ends the server's: nobody sent anything in between. */
 static void test_who_wait_for_each_other_at_a_connection_are_held_up_by_neither(void **state)
@@ -1337,6 +1371,8 @@ int main(void)
 			test_what_became_ready_is_no_cause_if_something_else_woke_the_thread),
 		cmocka_unit_test(test_what_became_ready_is_that_of_the_last_wait),
 		cmocka_unit_test(test_the_waker_is_likely_if_the_ready_socket_has_another_peer),
+		cmocka_unit_test(
+			test_a_peer_that_never_waited_is_followed_if_its_process_has_one_thread),
 		cmocka_unit_test(
 			test_who_wait_for_each_other_at_a_connection_are_held_up_by_neither),
 		cmocka_unit_test(

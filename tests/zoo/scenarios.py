@@ -291,6 +291,19 @@ SCENARIOS = (
         other=Seen("S", ("clock_nanosleep", "nanosleep")),
         wakers=("peer", "ksoftirqd"),
     ),
+    # A peer that reads too slowly and never waits at the connection: mostly a timer's acknowledgement
+    # makes room, so only its descriptors show that it is the other end.
+    Scenario(
+        "socket_drains",
+        "socket_peer.c",
+        ("drains",),
+        cause="sleep",
+        culprit="peer",
+        share=0.85,
+        grade="likely",
+        victim=Seen("S", ("write",)),
+        other=Seen("S", ("clock_nanosleep", "nanosleep")),
+    ),
     # Answers that no write(2) gives: the end of a connection, a splice(2) and a sendfile(2). With
     # Nagle's algorithm neither end works on it.
     *(

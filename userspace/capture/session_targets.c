@@ -111,6 +111,19 @@ int targets_find(struct session *session)
 	return result;
 }
 
+int targets_name_peers(struct session *session)
+{
+	pid_list pids = {0};
+	int result = 0;
+
+	for (size_t i = 0; i < session->targets.len; i++)
+		if (!vec_push(&pids, session->targets.data[i].pid))
+			result = error_set(session->err, ENOMEM, "out of memory");
+	result = result ?: enrich_peers(session->enrich, pids.data, pids.len, session->err);
+	vec_free(&pids);
+	return result;
+}
+
 void targets_notice(const struct waffle_rec *rec, void *arg)
 {
 	struct session *session = arg;

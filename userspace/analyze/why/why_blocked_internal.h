@@ -39,6 +39,8 @@ struct why_verdict why_blocked_end(struct why_walk *walk, const struct why_block
 struct why_verdict why_blocked_follow(struct why_walk *walk, const struct why_blocked *blocked,
 				      uint32_t thread, enum why_grade grade);
 
+/* Both ends of the connection wait for each other: a packet was held back or lost on its way. */
+struct why_verdict why_blocked_neither_sends(struct why_walk *walk, struct why_blocked *blocked);
 /* The chain continues with the thread that ended the wait. */
 struct why_verdict why_blocked_woken_by(struct why_walk *walk, struct why_blocked *blocked,
 					enum why_grade grade);
@@ -59,8 +61,6 @@ bool why_blocked_find_ready(const struct why_walk *walk, struct why_blocked *blo
 
 /* An interrupt ended the wait; in why_interrupted.c. */
 struct why_verdict why_blocked_interrupted(struct why_walk *walk, struct why_blocked *blocked);
-/* Both ends of the connection wait for each other: a packet was held back or lost on its way. */
-struct why_verdict why_blocked_neither_sends(struct why_walk *walk, struct why_blocked *blocked);
 /* Explains a futex wait that nobody is known to have ended: its timeout expired, or the holder of
  * Python's lock released it just when the thread checked. */
 struct why_verdict why_blocked_timeout(struct why_walk *walk, struct why_blocked *blocked);

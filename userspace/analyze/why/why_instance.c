@@ -136,7 +136,7 @@ static struct why_sum group_sum(struct why_walk *walk, const struct why_sum *sum
 
 /* How sums are folded: of those that `takes` selects, more than ALIKE_MAX that `kin` finds equal
  * become one. `compare` sorts by `kin` first, then by process and thread. */
-struct folding {
+struct sum_folding {
 	bool (*takes)(const struct why_walk *walk, const struct why_sum *sum);
 	int (*kin)(const struct model *model, const struct why_sum *a, const struct why_sum *b);
 	int (*compare)(const void *left, const void *right, void *model);
@@ -144,7 +144,7 @@ struct folding {
 };
 
 /* Moves the sums that are folded to the front, and returns their number. */
-static size_t taken_first(struct why_walk *walk, const struct folding *folding)
+static size_t taken_first(struct why_walk *walk, const struct sum_folding *folding)
 {
 	size_t taken = 0;
 
@@ -159,7 +159,7 @@ static size_t taken_first(struct why_walk *walk, const struct folding *folding)
 	return taken;
 }
 
-static void fold(struct why_walk *walk, const struct folding *folding)
+static void fold(struct why_walk *walk, const struct sum_folding *folding)
 {
 	struct why_sum *sums = walk->sums.data;
 	size_t taken = taken_first(walk, folding), kept = 0;
@@ -191,7 +191,7 @@ static bool is_other(const struct why_walk *walk, const struct why_sum *sum)
 	       sum->part.thread < walk->model->threads.len;
 }
 
-static const struct folding fold_threads = {is_other, alike, alike_compare, NULL};
+static const struct sum_folding fold_threads = {is_other, alike, alike_compare, NULL};
 
 /* ---- many objects ---- */
 
@@ -259,10 +259,10 @@ static int object_of_thread(const struct model *model, const struct why_sum *a,
 	return object_kin(model, a, b) ?: compare(a->part.thread, b->part.thread);
 }
 
-static const struct folding fold_objects_of_thread = {is_small_object, object_of_thread,
-						      object_compare, name_objects};
-static const struct folding fold_objects = {is_small_object, object_kin, object_compare,
-					    name_objects};
+static const struct sum_folding fold_objects_of_thread = {is_small_object, object_of_thread,
+							  object_compare, name_objects};
+static const struct sum_folding fold_objects = {is_small_object, object_kin, object_compare,
+						name_objects};
 
 void why_instance_judge(struct why_instance *instance, const struct why_walk *walk)
 {

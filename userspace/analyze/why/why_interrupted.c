@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include "util/memory.h"
-
 static uint64_t ran_ns(const struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to)
 {
 	const struct why_thread *of = &walk->intervals.threads[thread];
@@ -62,55 +60,23 @@ struct why_verdict why_blocked_timeout(struct why_walk *walk, struct why_blocked
 	return why_blocked_woken_by(walk, blocked, WHY_GRADE_LIKELY);
 }
 
-#define NEITHER_TEXT                                                                               \
-	"neither end sends: a delayed acknowledgement, Nagle's algorithm, or a lost packet"
-
-#define AGAIN_TEXT "neither end sends: data was lost, or not acknowledged in time, and sent again"
-
-/* The wait at the other end of the connection, if that has sent data again. NULL: none. */
-static const struct why_step *resent_to(const struct why_walk *walk,
-					const struct store_object *object)
-{
-	const struct model *model = walk->model;
-
-	for (size_t i = 0; i + 1 < walk->depth; i++) {
-		const struct why_step *step = &walk->path[i];
-
-		if (step->wait != MODEL_NONE &&
-		    why_socket_resent(store_reader_object(model->reader,
-							  model->waits.data[step->wait].object),
-				      object))
-			return step;
-	}
-	return NULL;
-}
-
-#define LOST_TEXT "neither end sends: a lost packet"
-
-/* Whether the object is a socket of TCP, which may hold packets back. */
-static bool is_tcp(const struct store_object *object)
-{
-	return object && !strncmp(object->detail, "tcp", strlen("tcp"));
-}
-
-struct why_verdict why_blocked_neither_sends(struct why_walk *walk, struct why_blocked *blocked)
-{
-	const struct why_step *resent = resent_to(walk, blocked->facts.object);
-	const char *text = !is_tcp(blocked->facts.object) ? LOST_TEXT
-			   : resent                       ? AGAIN_TEXT
-							  : NEITHER_TEXT;
-
-	walk->path[walk->depth - 1].meaning = strtab_put(walk->why->texts, text, strlen(text));
-	if (resent)
-		blocked->object = resent->object;
-	return why_blocked_end(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY, MODEL_NONE);
-}
-
 /* The timer that wakes a thread may call it without a function of its own on the stack. Timers of
  * the connection wake threads through the socket. */
 static bool is_receive_timeout(uint32_t hints)
 {
 	return hints & WHY_HINT_TIMER || (hints & WHY_HINT_TIMERS && !(hints & WHY_HINT_SOCKET));
+}
+
+/* Whether that thread, of all threads of its process, is known to use the other end of the
+ * connection: it waited there, or it is the only one. */
+static bool is_user(struct why_walk *walk, const struct why_blocked *blocked, uint32_t peer)
+{
+	const struct model *model = walk->model;
+	uint32_t pid = model->threads.data[peer].pid;
+	size_t next = why_threads_of(walk, pid) + 1;
+
+	return why_has_socket_waiter(walk, blocked->facts.object) || next >= model->threads.len ||
+	       model->threads.data[walk->by_pid[next]].pid != pid;
 }
 
 static struct why_verdict socket_interrupt(struct why_walk *walk, struct why_blocked *blocked)
@@ -124,7 +90,8 @@ static struct why_verdict socket_interrupt(struct why_walk *walk, struct why_blo
 				       blocked->thread);
 	if (peer != MODEL_NONE && peer != blocked->thread && why_walk_is_on_path(walk, peer))
 		return why_blocked_neither_sends(walk, blocked);
-	if (peer != MODEL_NONE && peer != blocked->thread && model_is_traced(walk->model, peer))
+	if (peer != MODEL_NONE && peer != blocked->thread && model_is_traced(walk->model, peer) &&
+	    is_user(walk, blocked, peer))
 		return why_blocked_follow(walk, blocked, peer, WHY_GRADE_LIKELY);
 	return why_blocked_end(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY, peer);
 }

@@ -370,6 +370,8 @@ void why_peers_init(struct why_walk *walk);
 void why_peers_free(struct why_walk *walk);
 /* The thread at the other end of a connection on this machine, or MODEL_NONE. */
 uint32_t why_socket_peer(struct why_walk *walk, const struct store_object *object);
+/* Whether a thread waited at the other end. Otherwise, only its process is known. */
+bool why_has_socket_waiter(struct why_walk *walk, const struct store_object *object);
 /* Whether the other end of a connection may be on another machine. */
 bool why_may_be_remote(const struct store_object *object);
 /* Whether an object is the other end of a connection, and TCP has sent something again there during

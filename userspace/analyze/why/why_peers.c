@@ -161,11 +161,12 @@ static bool socket_before(struct why_walk *walk, uint32_t socket, const struct e
 	return compare(&ends, wanted, true) < 0;
 }
 
-static uint32_t peer_find(struct why_walk *walk, const struct store_object *object)
+/* The socket at the other end; MODEL_NONE: it is not known. */
+static uint32_t peer_socket(struct why_walk *walk, const struct store_object *object)
 {
 	const struct store_reader *reader = walk->model->reader;
 	struct ends wanted, ends;
-	uint32_t socket, user;
+	uint32_t socket;
 	size_t found;
 
 	if (!split(object->detail, &wanted))
@@ -177,12 +178,26 @@ static uint32_t peer_find(struct why_walk *walk, const struct store_object *obje
 		return MODEL_NONE;
 	socket = walk->sockets.data[found];
 	ends = ends_of(reader, socket);
-	if (compare(&ends, &wanted, true) != 0)
+	return compare(&ends, &wanted, true) ? MODEL_NONE : socket;
+}
+
+static uint32_t peer_find(struct why_walk *walk, const struct store_object *object)
+{
+	uint32_t socket = peer_socket(walk, object), user;
+
+	if (socket == MODEL_NONE)
 		return MODEL_NONE;
 	user = map_get(&walk->socket_users, socket);
 	if (user != MAP_NONE)
 		return user;
-	return map_get(&walk->main_threads, store_reader_object(reader, socket)->pid);
+	return map_get(&walk->main_threads, store_reader_object(walk->model->reader, socket)->pid);
+}
+
+bool why_has_socket_waiter(struct why_walk *walk, const struct store_object *object)
+{
+	uint32_t socket = peer_socket(walk, object);
+
+	return socket != MODEL_NONE && map_get(&walk->socket_users, socket) != MAP_NONE;
 }
 
 uint32_t why_socket_peer(struct why_walk *walk, const struct store_object *object)

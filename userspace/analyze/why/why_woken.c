@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "util/memory.h"
+
 /* ---- end and continuation of a chain ---- */
 
 struct why_verdict why_blocked_end(struct why_walk *walk, const struct why_blocked *blocked,
@@ -27,6 +29,52 @@ struct why_verdict why_blocked_follow(struct why_walk *walk, const struct why_bl
 		.link = {blocked->kind, why_grade_least(blocked->grade, grade), blocked->object,
 			 blocked->interval->from_ts, blocked->end_ts},
 	};
+}
+
+/* ---- nobody sends ---- */
+
+#define NEITHER_TEXT                                                                               \
+	"neither end sends: a delayed acknowledgement, Nagle's algorithm, or a lost packet"
+
+#define AGAIN_TEXT "neither end sends: data was lost, or not acknowledged in time, and sent again"
+
+/* The wait at the other end of the connection, if that has sent data again. NULL: none. */
+static const struct why_step *resent_to(const struct why_walk *walk,
+					const struct store_object *object)
+{
+	const struct model *model = walk->model;
+
+	for (size_t i = 0; i + 1 < walk->depth; i++) {
+		const struct why_step *step = &walk->path[i];
+
+		if (step->wait != MODEL_NONE &&
+		    why_socket_resent(store_reader_object(model->reader,
+							  model->waits.data[step->wait].object),
+				      object))
+			return step;
+	}
+	return NULL;
+}
+
+#define LOST_TEXT "neither end sends: a lost packet"
+
+/* Whether the object is a socket of TCP, which may hold packets back. */
+static bool is_tcp(const struct store_object *object)
+{
+	return object && !strncmp(object->detail, "tcp", strlen("tcp"));
+}
+
+struct why_verdict why_blocked_neither_sends(struct why_walk *walk, struct why_blocked *blocked)
+{
+	const struct why_step *resent = resent_to(walk, blocked->facts.object);
+	const char *text = !is_tcp(blocked->facts.object) ? LOST_TEXT
+			   : resent                       ? AGAIN_TEXT
+							  : NEITHER_TEXT;
+
+	walk->path[walk->depth - 1].meaning = strtab_put(walk->why->texts, text, strlen(text));
+	if (resent)
+		blocked->object = resent->object;
+	return why_blocked_end(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY, MODEL_NONE);
 }
 
 /* ---- woken ---- */

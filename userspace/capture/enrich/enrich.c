@@ -347,6 +347,11 @@ void enrich_halted_examine(struct enrich *enrich)
 	open_waits_examine(enrich->open_waits);
 }
 
+int enrich_peers(struct enrich *enrich, const pid_t *pids, size_t count, struct error *err)
+{
+	return object_names_peers(enrich->objects, pids, count, err);
+}
+
 int enrich_last_each(struct enrich *enrich, uint64_t end_ts,
 		     int (*pass)(struct waffle_rec *rec, void *arg), void *arg)
 {

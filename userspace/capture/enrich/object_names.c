@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "bpf/record.h"
 #include "target/process/cgroup.h"
@@ -21,6 +22,9 @@
 /* Lookups may take so much time at once, and this share of the total time. */
 #define BUDGET_NS 200000000ull
 #define BUDGET_PART 20
+/* Limits of the connections of which the other end is searched, and of the time for one search. */
+#define CONNECTIONS_MAX (1u << 16)
+#define PEERS_NS 200000000ull
 
 /* Kinds of objects whose names change with time or may improve. */
 enum object_kind {
@@ -46,6 +50,8 @@ struct object_names {
 	uint32_t highest;    /* number that one of them has */
 	struct keymap index; /* inode, device, descriptor and process → index in `rows` */
 	VEC(struct object_row) rows;
+	struct keymap connections; /* "tcp A <-> B" of sockets whose ends are known */
+	size_t searched;           /* number of them when their other ends were searched last */
 	uint64_t start_ts, spent_ns;
 	struct descriptor found; /* too large for the stack */
 };
@@ -65,6 +71,7 @@ void object_names_close(struct object_names *names)
 	if (!names)
 		return;
 	keymap_free(&names->index);
+	keymap_free(&names->connections);
 	vec_free(&names->rows);
 	free(names);
 }
@@ -86,6 +93,13 @@ static struct object_row *row_get(struct object_names *names, const struct file_
 		return NULL;
 	}
 	return &names->rows.data[names->rows.len - 1];
+}
+
+static void connection_add(struct object_names *names, const char *detail)
+{
+	if (!strncmp(detail, "tcp ", strlen("tcp ")) && strstr(detail, DESCRIPTOR_BETWEEN) &&
+	    names->connections.len < CONNECTIONS_MAX)
+		keymap_set(&names->connections, detail, strcspn(detail, DESCRIPTOR_AFTER), 1);
 }
 
 static int row_write(struct object_names *names, struct object_row *row, uint32_t pid,
@@ -112,6 +126,7 @@ static int row_write(struct object_names *names, struct object_row *row, uint32_
 	result = store_writer_add_object(names->writer, &object, err);
 	if (result)
 		return result;
+	connection_add(names, names->found.detail);
 	row->name_hash = hash;
 	row->number = number;
 	names->count++;
@@ -407,4 +422,105 @@ int64_t object_names_cgroup(struct object_names *names, pid_t tid, uint64_t ino,
 		return row ? row->number : 0;
 	strcpy(found->detail, "cgroup");
 	return named_once(names, row, cgroup_path(found->name, sizeof(found->name), tid, ino), err);
+}
+
+/* ---- other ends of connections ---- */
+
+/* The sockets at the other ends of known connections, on this machine. */
+struct peers {
+	struct object_names *names;
+	struct map at; /* inode → index in `details` */
+	VEC(struct { char text[256]; }) details;
+	pid_t pid; /* whose descriptors are searched */
+	struct error *err;
+	int result;
+};
+
+/* Turns "tcp A <-> B" into "tcp B <-> A". False: it is too long. */
+static bool connection_turn(char *turned, size_t size, const char *detail)
+{
+	const char *local = detail + strlen("tcp ");
+	const char *between = strstr(local, DESCRIPTOR_BETWEEN);
+
+	return (size_t)snprintf(turned, size, "tcp %s" DESCRIPTOR_BETWEEN "%.*s",
+				between + strlen(DESCRIPTOR_BETWEEN), (int)(between - local),
+				local) < size;
+}
+
+static void peer_want(uint64_t ino, const char *detail, void *arg)
+{
+	struct peers *peers = arg;
+	const struct keymap *known = &peers->names->connections;
+	char turned[256];
+
+	if (peers->details.len >= CONNECTIONS_MAX ||
+	    !connection_turn(turned, sizeof(turned), detail) ||
+	    keymap_get(known, turned, strlen(turned)) == MAP_NONE ||
+	    keymap_get(known, detail, strlen(detail)) != MAP_NONE ||
+	    !vec_reserve(&peers->details, 1))
+		return;
+	snprintf(peers->details.data[peers->details.len].text, sizeof(peers->details.data->text),
+		 "%s", detail);
+	if (map_set(&peers->at, ino, (uint32_t)peers->details.len))
+		peers->details.len++;
+}
+
+static void peer_found(const struct file_key *key, void *arg)
+{
+	struct peers *peers = arg;
+	struct descriptor *found = &peers->names->found;
+	uint32_t at = map_get(&peers->at, key->ino);
+	struct object_row *row;
+
+	if (at == MAP_NONE || peers->result)
+		return;
+	row = row_get(peers->names, key, 0, 0);
+	if (!row || row->number)
+		return;
+	snprintf(found->name, sizeof(found->name), "socket:[%" PRIu64 "]", key->ino);
+	snprintf(found->detail, sizeof(found->detail), "%s", peers->details.data[at].text);
+	row->kind = OBJECT_FIXED;
+	row->looked_ts = clock_monotonic_ns();
+	peers->result = row_write(peers->names, row, (uint32_t)peers->pid, peers->err);
+}
+
+/* The network namespace of a process; 0: unknown. */
+static uint64_t network_of(pid_t pid)
+{
+	char path[64];
+	struct stat info;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/net", pid);
+	return stat(path, &info) ? 0 : info.st_ino;
+}
+
+int object_names_peers(struct object_names *names, const pid_t *pids, size_t count,
+		       struct error *err)
+{
+	uint64_t begin_ns = clock_monotonic_ns(), until_ns = begin_ns + PEERS_NS;
+	struct peers peers = {.names = names, .err = err};
+	struct map networks = {0};
+
+	/* The other end of a connection is searched once. */
+	if (names->connections.len == names->searched || too_dear(names, begin_ns))
+		return 0;
+	for (size_t i = 0; i < count; i++) {
+		uint64_t network = network_of(pids[i]);
+
+		if (clock_monotonic_ns() >= until_ns || map_get(&networks, network) != MAP_NONE)
+			continue;
+		map_set(&networks, network, 1);
+		connections_each(pids[i], peer_want, &peers);
+	}
+	for (size_t i = 0; i < count && peers.details.len && !peers.result; i++) {
+		peers.pid = pids[i];
+		if (clock_monotonic_ns() < until_ns)
+			sockets_each(pids[i], peer_found, &peers);
+	}
+	map_free(&networks);
+	map_free(&peers.at);
+	vec_free(&peers.details);
+	names->searched = names->connections.len;
+	names->spent_ns += clock_monotonic_ns() - begin_ns;
+	return peers.result;
 }

@@ -36,6 +36,11 @@ int64_t object_names_polled(struct object_names *names, pid_t pid, const int *fd
 /* Block devices are objects without an inode; cgroups are objects without a device. */
 int64_t object_names_device(struct object_names *names, uint32_t dev, struct error *err);
 int64_t object_names_cgroup(struct object_names *names, pid_t tid, uint64_t ino, struct error *err);
+/* Names the sockets at the other ends of the connections that threads waited for, if one of these
+ * processes has them: a reader that is too slow may never have waited itself. Call it now and then,
+ * and at the end of the capture. */
+int object_names_peers(struct object_names *names, const pid_t *pids, size_t count,
+		       struct error *err);
 /* Forgets objects that a flight recorder no longer needs. */
 void object_names_sweep(struct object_names *names);
 

@@ -166,6 +166,31 @@ static void socket_detail(pid_t pid, uint64_t ino, char *detail, size_t size)
 	}
 }
 
+void connections_each(pid_t pid, void (*found)(uint64_t ino, const char *detail, void *arg),
+		      void *arg)
+{
+	static const char *const tables[] = {"tcp", "tcp6"};
+
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+		char path[64], detail[256], *line = NULL;
+		size_t line_size = 0;
+		uint64_t ino;
+		FILE *table;
+
+		snprintf(path, sizeof(path), "/proc/%d/net/%s", pid, tables[i]);
+		table = fopen(path, "re");
+		while (table && getline(&line, &line_size, table) > 0)
+			if (sscanf(line, " %*[^:]: %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64,
+				   &ino) == 1 &&
+			    ino && inet_parse(line, "tcp", ino, detail, sizeof(detail)) &&
+			    strstr(detail, DESCRIPTOR_BETWEEN))
+				found(ino, detail, arg);
+		free(line);
+		if (table)
+			fclose(table);
+	}
+}
+
 /* ---- descriptors ---- */
 
 /* Reads cached attributes only. A request to a file server may hang, and may be the very thing that
@@ -230,6 +255,26 @@ static void descriptor_detail(struct descriptor *found, pid_t pid, const struct 
 	} else if (found->name[0] == '/') {
 		file_system_detail(pid, dev_of_file(info), found->detail, sizeof(found->detail));
 	}
+}
+
+void sockets_each(pid_t pid, void (*found)(const struct file_key *key, void *arg), void *arg)
+{
+	struct dirent *entry;
+	char path[64];
+	DIR *folder;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	folder = opendir(path);
+	while (folder && (entry = readdir(folder))) {
+		struct statx info = {0};
+
+		if (isdigit((unsigned char)entry->d_name[0]) &&
+		    !file_know(dirfd(folder), entry->d_name, &info) && S_ISSOCK(info.stx_mode))
+			found(&(struct file_key){.ino = info.stx_ino, .dev = dev_of_file(&info)},
+			      arg);
+	}
+	if (folder)
+		closedir(folder);
 }
 
 static int descriptor_search(struct descriptor *found, pid_t pid, const struct file_key *key,

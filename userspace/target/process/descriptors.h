@@ -55,6 +55,13 @@ void epoll_watched(char *text, size_t size, pid_t pid, int fd);
  * and negative ones are left out. -ENOENT: all of them are closed, or the process is gone. */
 int descriptors_list(char *text, size_t size, pid_t pid, const int *fds, unsigned count);
 
+/* Calls `found` for each TCP connection in the network namespace of a process, with the inode of
+ * its socket and both ends as in `detail` above. */
+void connections_each(pid_t pid, void (*found)(uint64_t ino, const char *detail, void *arg),
+		      void *arg);
+/* Calls `found` for each open socket of a process. */
+void sockets_each(pid_t pid, void (*found)(const struct file_key *key, void *arg), void *arg);
+
 /* Names a file without its process: "pipe:[4711]" or "socket:[4712]", whose device numbers are the
  * same everywhere; otherwise "inode 4711 of /data". False: the device is unknown. */
 bool descriptor_of_inode(struct descriptor *found, const struct file_key *key);
