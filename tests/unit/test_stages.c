@@ -8,7 +8,6 @@
 #include <cmocka.h>
 
 #include "capture/stages_internal.h"
-#include "kernel/kernel_internal.h"
 #include "store_helpers.h"
 
 /* ---- stand-ins for the functions of kernel/ and of capture/arming that the stages call ---- */
@@ -37,12 +36,6 @@ bool kernel_stacks_wanted(const struct kernel *kernel)
 {
 	(void)kernel;
 	return false;
-}
-
-void skipped_add(const struct bpf_object *object, uint64_t counts[WAFFLE_SOURCE_COUNT])
-{
-	(void)object;
-	(void)counts;
 }
 
 uint32_t kernel_wait_sources(const struct kernel *kernel)

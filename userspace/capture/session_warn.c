@@ -203,6 +203,22 @@ static void warn_of_wakes(struct session *session)
 	session_notify(session, line);
 }
 
+/* A process that was missed is not traced, and counts as one that is not recorded. */
+static void warn_of_tasks(struct session *session)
+{
+	uint64_t count = kernel_tasks_skipped(session->kernel);
+	char line[200], text[UNITS_TEXT];
+
+	if (!count)
+		return;
+	snprintf(line, sizeof(line),
+		 "the kernel skipped %s %s of threads: some may not be traced, or have an old name",
+		 units_format_count(text, count),
+		 units_plural(count, "begin, end, exec or rename",
+			      "begins, ends, execs or renames"));
+	session_notify(session, line);
+}
+
 void warn_of_faults(struct session *session)
 {
 	uint64_t faults = kernel_call_faults(session->kernel);
@@ -211,6 +227,7 @@ void warn_of_faults(struct session *session)
 
 	warn_of_targets(session);
 	warn_of_wakes(session);
+	warn_of_tasks(session);
 	warn_of_stacks(session);
 	warn_of_tables(session);
 	warn_of_unparsed(session);

@@ -110,6 +110,10 @@ const struct waffle_rec_switch *kernel_slot(const struct kernel *kernel, uint32_
  * this since 5.12 for programs at tracepoints of BTF, and since 6.7 for those of perf.
  */
 void kernel_skipped(const struct kernel *kernel, uint64_t counts[WAFFLE_SOURCE_COUNT]);
+/* How often a thread that began, ended, ran another program or got a name was skipped so. In
+ * Linux 7.2, programs at these tracepoints can be preempted, and then skip those of other threads.
+ */
+uint64_t kernel_tasks_skipped(const struct kernel *kernel);
 
 /*
  * The records of sites and calls are in ring buffers, and within one nearly in time order. Passes

@@ -110,8 +110,6 @@ void classes_close(struct kernel *kernel);
 int waits_configure(struct kernel *kernel, const struct kernel_options *options);
 int waits_attach(struct kernel *kernel);
 void waits_detach(struct kernel *kernel);
-/* Whether a program of this name records details of waits. */
-bool waits_has_program(const char *name);
 /* A CPU has come online, or has gone. */
 void waits_cpu(struct kernel *kernel, uint32_t cpu, bool online);
 

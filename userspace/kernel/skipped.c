@@ -6,15 +6,37 @@
 #include "kernel/kernel_internal.h"
 #include "waffle.skel.h"
 
-static enum waffle_source source_of(const char *program)
-{
-	static const char *const of_sched[] = {"on_switch", "on_waking", "on_migrate",
-					       "on_wakeup_new"};
+enum skipped_kind { SKIPPED_NOTHING, SKIPPED_SCHED, SKIPPED_WAITS, SKIPPED_SPANS, SKIPPED_TASKS };
 
-	for (size_t i = 0; i < sizeof(of_sched) / sizeof(of_sched[0]); i++)
-		if (!strcmp(program, of_sched[i]))
-			return WAFFLE_SOURCE_SCHED;
-	return waits_has_program(program) ? WAFFLE_SOURCE_WAITS : WAFFLE_SOURCE_SPANS;
+/*
+ * What is missing if a run of these programs is skipped. Nothing is missing after others: the
+ * thread's own counters show page faults, samples need not be complete, and what else the programs
+ * of waits note is a hint that the model can do without.
+ */
+static const struct {
+	const char *program;
+	enum skipped_kind kind;
+} programs[] = {
+	{"on_switch", SKIPPED_SCHED},     {"on_waking", SKIPPED_SCHED},
+	{"on_wakeup_new", SKIPPED_SCHED}, {"on_migrate", SKIPPED_SCHED},
+	{"on_io_start", SKIPPED_WAITS},   {"on_io_issue", SKIPPED_WAITS},
+	{"on_io_merge", SKIPPED_WAITS},   {"on_io_complete", SKIPPED_WAITS},
+	{"on_signal", SKIPPED_WAITS},     {"on_received", SKIPPED_SPANS},
+	{"on_sent", SKIPPED_SPANS},       {"on_closed", SKIPPED_SPANS},
+	{"on_fork", SKIPPED_TASKS},       {"on_exec", SKIPPED_TASKS},
+	{"on_exit", SKIPPED_TASKS},       {"on_rename", SKIPPED_TASKS},
+};
+
+static enum skipped_kind kind_of(const struct bpf_program *program)
+{
+	enum bpf_prog_type type = bpf_program__type(program);
+
+	if (type == BPF_PROG_TYPE_KPROBE || type == BPF_PROG_TYPE_TRACEPOINT)
+		return SKIPPED_SPANS;
+	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
+		if (!strcmp(programs[i].program, bpf_program__name(program)))
+			return programs[i].kind;
+	return SKIPPED_NOTHING;
 }
 
 static uint64_t program_skipped(int fd)
@@ -25,19 +47,26 @@ static uint64_t program_skipped(int fd)
 	return bpf_prog_get_info_by_fd(fd, &info, &len) ? 0 : info.recursion_misses;
 }
 
-void skipped_add(const struct bpf_object *object, uint64_t counts[WAFFLE_SOURCE_COUNT])
+static uint64_t object_skipped(const struct bpf_object *object, enum skipped_kind kind)
 {
 	struct bpf_program *program;
+	uint64_t count = 0;
 
 	bpf_object__for_each_program(program, object)
 	{
 		int fd = bpf_program__fd(program);
 
-		/* Samples need not be complete, and the thread's own counters show page faults
-		 * that were skipped (bpf/wait.bpf.c). */
-		if (fd >= 0 && bpf_program__type(program) != BPF_PROG_TYPE_PERF_EVENT)
-			counts[source_of(bpf_program__name(program))] += program_skipped(fd);
+		if (fd >= 0 && kind_of(program) == kind)
+			count += program_skipped(fd);
 	}
+	return count;
+}
+
+void skipped_add(const struct bpf_object *object, uint64_t counts[WAFFLE_SOURCE_COUNT])
+{
+	counts[WAFFLE_SOURCE_SPANS] += object_skipped(object, SKIPPED_SPANS);
+	counts[WAFFLE_SOURCE_SCHED] += object_skipped(object, SKIPPED_SCHED);
+	counts[WAFFLE_SOURCE_WAITS] += object_skipped(object, SKIPPED_WAITS);
 }
 
 void kernel_skipped(const struct kernel *kernel, uint64_t counts[WAFFLE_SOURCE_COUNT])
@@ -49,4 +78,9 @@ void kernel_skipped(const struct kernel *kernel, uint64_t counts[WAFFLE_SOURCE_C
 	for (size_t i = 0; i < kernel->classes.len; i++)
 		if (kernel->classes.data[i].own)
 			counts[WAFFLE_SOURCE_SPANS] += program_skipped(kernel->classes.data[i].hit);
+}
+
+uint64_t kernel_tasks_skipped(const struct kernel *kernel)
+{
+	return object_skipped(kernel->bpf->obj, SKIPPED_TASKS);
 }

@@ -42,14 +42,6 @@ static const struct wait_program programs[] = {
 };
 #define PROGRAMS (sizeof(programs) / sizeof(programs[0]))
 
-bool waits_has_program(const char *name)
-{
-	for (size_t i = 0; i < PROGRAMS; i++)
-		if (!strcmp(programs[i].name, name))
-			return true;
-	return false;
-}
-
 /* The sources whose records refer to stacks. */
 #define STACK_SOURCES (WAFFLE_WAIT_STACKS | WAFFLE_WAIT_SAMPLES)
 
