@@ -210,9 +210,9 @@ int targets_wait_ms(const struct session *session, int most);
 /* Arms new programs and libraries, for as many processes as time permits. A process that is gone is
  * no error. */
 int targets_rearm(struct session *session);
-/* For drain_open(): handles new processes and programs. Called during a drain. */
 /* Looks which of the targets are at the other ends of the connections that threads waited for. */
 int targets_name_peers(struct session *session);
+/* For drain_open(): handles new processes and programs. Called during a drain. */
 void targets_notice(const struct waffle_rec *rec, void *arg);
 /* Also for drain_open(): handles new mappings. Records before `before_ts` follow. */
 int targets_mappings(uint64_t before_ts, void *arg);

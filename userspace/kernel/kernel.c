@@ -291,6 +291,22 @@ uint64_t kernel_targets_refused(const struct kernel *kernel)
 	return __atomic_load_n(&kernel->bpf->bss->targets_refused, __ATOMIC_RELAXED);
 }
 
+void kernel_skipped(const struct kernel *kernel, uint64_t counts[WAFFLE_SOURCE_COUNT])
+{
+	memcpy(counts, kernel->skipped, sizeof(kernel->skipped));
+	skipped_add(kernel->bpf->obj, counts);
+	if (kernel->call_bpf && !kernel->call_loading)
+		skipped_add(kernel->call_bpf->obj, counts);
+	for (size_t i = 0; i < kernel->classes.len; i++)
+		if (kernel->classes.data[i].own)
+			counts[WAFFLE_SOURCE_SPANS] += skipped_program(kernel->classes.data[i].hit);
+}
+
+uint64_t kernel_tasks_skipped(const struct kernel *kernel)
+{
+	return skipped_tasks(kernel->bpf->obj);
+}
+
 uint64_t kernel_wakes_unreported(const struct kernel *kernel)
 {
 	return __atomic_load_n(&kernel->bpf->bss->wakes_unreported, __ATOMIC_RELAXED);

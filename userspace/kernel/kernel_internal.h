@@ -139,8 +139,12 @@ void rings_close(struct kernel *kernel);
 int call_class_load(const struct kernel *kernel, struct loaded_class *loaded, uint32_t index,
 		    const struct plan_class *class, struct error *err);
 
-/* Adds the runs of an object's programs that the kernel has skipped; in skipped.c. */
+/* The runs that the kernel has skipped, in skipped.c: of one program; of those programs of an
+ * object that write records, added to the counts of their sources; and of those at forks and the
+ * like. */
+uint64_t skipped_program(int fd);
 void skipped_add(const struct bpf_object *object, uint64_t counts[WAFFLE_SOURCE_COUNT]);
+uint64_t skipped_tasks(const struct bpf_object *object);
 
 /* Waits until all links are closed, and frees. */
 void closer_free(struct closer *closer);

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "kernel/kernel_internal.h"
-#include "waffle.skel.h"
 
 enum skipped_kind { SKIPPED_NOTHING, SKIPPED_SCHED, SKIPPED_WAITS, SKIPPED_SPANS, SKIPPED_TASKS };
 
@@ -39,7 +38,7 @@ static enum skipped_kind kind_of(const struct bpf_program *program)
 	return SKIPPED_NOTHING;
 }
 
-static uint64_t program_skipped(int fd)
+uint64_t skipped_program(int fd)
 {
 	struct bpf_prog_info info = {0};
 	__u32 len = sizeof(info);
@@ -57,7 +56,7 @@ static uint64_t object_skipped(const struct bpf_object *object, enum skipped_kin
 		int fd = bpf_program__fd(program);
 
 		if (fd >= 0 && kind_of(program) == kind)
-			count += program_skipped(fd);
+			count += skipped_program(fd);
 	}
 	return count;
 }
@@ -69,18 +68,7 @@ void skipped_add(const struct bpf_object *object, uint64_t counts[WAFFLE_SOURCE_
 	counts[WAFFLE_SOURCE_WAITS] += object_skipped(object, SKIPPED_WAITS);
 }
 
-void kernel_skipped(const struct kernel *kernel, uint64_t counts[WAFFLE_SOURCE_COUNT])
+uint64_t skipped_tasks(const struct bpf_object *object)
 {
-	memcpy(counts, kernel->skipped, sizeof(kernel->skipped));
-	skipped_add(kernel->bpf->obj, counts);
-	if (kernel->call_bpf && !kernel->call_loading)
-		skipped_add(kernel->call_bpf->obj, counts);
-	for (size_t i = 0; i < kernel->classes.len; i++)
-		if (kernel->classes.data[i].own)
-			counts[WAFFLE_SOURCE_SPANS] += program_skipped(kernel->classes.data[i].hit);
-}
-
-uint64_t kernel_tasks_skipped(const struct kernel *kernel)
-{
-	return object_skipped(kernel->bpf->obj, SKIPPED_TASKS);
+	return object_skipped(object, SKIPPED_TASKS);
 }

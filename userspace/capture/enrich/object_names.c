@@ -432,6 +432,7 @@ struct peers {
 	struct map at; /* inode → index in `details` */
 	VEC(struct { char text[256]; }) details;
 	pid_t pid; /* whose descriptors are searched */
+	uint64_t until_ns;
 	struct error *err;
 	int result;
 };
@@ -447,22 +448,29 @@ static bool connection_turn(char *turned, size_t size, const char *detail)
 				local) < size;
 }
 
-static void peer_want(uint64_t ino, const char *detail, void *arg)
+/* Whether it is the other end of a connection of which one end is known. */
+static bool is_other_end(const struct keymap *known, const char *detail)
 {
-	struct peers *peers = arg;
-	const struct keymap *known = &peers->names->connections;
 	char turned[256];
 
-	if (peers->details.len >= CONNECTIONS_MAX ||
-	    !connection_turn(turned, sizeof(turned), detail) ||
-	    keymap_get(known, turned, strlen(turned)) == MAP_NONE ||
-	    keymap_get(known, detail, strlen(detail)) != MAP_NONE ||
-	    !vec_reserve(&peers->details, 1))
-		return;
+	return connection_turn(turned, sizeof(turned), detail) &&
+	       keymap_get(known, turned, strlen(turned)) != MAP_NONE &&
+	       keymap_get(known, detail, strlen(detail)) == MAP_NONE;
+}
+
+static bool peer_want(uint64_t ino, const char *detail, void *arg)
+{
+	struct peers *peers = arg;
+
+	if (peers->details.len >= CONNECTIONS_MAX || clock_monotonic_ns() >= peers->until_ns)
+		return false;
+	if (!is_other_end(&peers->names->connections, detail) || !vec_reserve(&peers->details, 1))
+		return true;
 	snprintf(peers->details.data[peers->details.len].text, sizeof(peers->details.data->text),
 		 "%s", detail);
 	if (map_set(&peers->at, ino, (uint32_t)peers->details.len))
 		peers->details.len++;
+	return true;
 }
 
 static void peer_found(const struct file_key *key, void *arg)
@@ -498,7 +506,7 @@ int object_names_peers(struct object_names *names, const pid_t *pids, size_t cou
 		       struct error *err)
 {
 	uint64_t begin_ns = clock_monotonic_ns(), until_ns = begin_ns + PEERS_NS;
-	struct peers peers = {.names = names, .err = err};
+	struct peers peers = {.names = names, .until_ns = until_ns, .err = err};
 	struct map networks = {0};
 
 	/* The other end of a connection is searched once. */

@@ -166,25 +166,36 @@ static void socket_detail(pid_t pid, uint64_t ino, char *detail, size_t size)
 	}
 }
 
-void connections_each(pid_t pid, void (*found)(uint64_t ino, const char *detail, void *arg),
+/* Limit of the lines of a table, most of which may be of connections that are closed. */
+#define CONNECTION_LINES_MAX 200000
+
+/* Returns false if `found` does. */
+static bool line_pass(const char *line, bool (*found)(uint64_t, const char *, void *), void *arg)
+{
+	char detail[256];
+	uint64_t ino;
+
+	return sscanf(line, " %*[^:]: %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64, &ino) != 1 ||
+	       !ino || !inet_parse(line, "tcp", ino, detail, sizeof(detail)) ||
+	       !strstr(detail, DESCRIPTOR_BETWEEN) || found(ino, detail, arg);
+}
+
+void connections_each(pid_t pid, bool (*found)(uint64_t ino, const char *detail, void *arg),
 		      void *arg)
 {
 	static const char *const tables[] = {"tcp", "tcp6"};
+	bool more = true;
 
-	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
-		char path[64], detail[256], *line = NULL;
+	for (size_t i = 0; more && i < sizeof(tables) / sizeof(tables[0]); i++) {
+		char path[64], *line = NULL;
+		unsigned left = CONNECTION_LINES_MAX;
 		size_t line_size = 0;
-		uint64_t ino;
 		FILE *table;
 
 		snprintf(path, sizeof(path), "/proc/%d/net/%s", pid, tables[i]);
 		table = fopen(path, "re");
-		while (table && getline(&line, &line_size, table) > 0)
-			if (sscanf(line, " %*[^:]: %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64,
-				   &ino) == 1 &&
-			    ino && inet_parse(line, "tcp", ino, detail, sizeof(detail)) &&
-			    strstr(detail, DESCRIPTOR_BETWEEN))
-				found(ino, detail, arg);
+		while (more && table && left-- && getline(&line, &line_size, table) > 0)
+			more = line_pass(line, found, arg);
 		free(line);
 		if (table)
 			fclose(table);

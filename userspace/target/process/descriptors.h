@@ -56,8 +56,9 @@ void epoll_watched(char *text, size_t size, pid_t pid, int fd);
 int descriptors_list(char *text, size_t size, pid_t pid, const int *fds, unsigned count);
 
 /* Calls `found` for each TCP connection in the network namespace of a process, with the inode of
- * its socket and both ends as in `detail` above. */
-void connections_each(pid_t pid, void (*found)(uint64_t ino, const char *detail, void *arg),
+ * its socket and both ends as in `detail` above, until it returns false. A host may have millions.
+ */
+void connections_each(pid_t pid, bool (*found)(uint64_t ino, const char *detail, void *arg),
 		      void *arg);
 /* Calls `found` for each open socket of a process. */
 void sockets_each(pid_t pid, void (*found)(const struct file_key *key, void *arg), void *arg);

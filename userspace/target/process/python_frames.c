@@ -75,11 +75,16 @@ static uint64_t instruction_address(const struct python_frames *frames, uint64_t
 uint32_t python_frames_read(const struct python_frames *frames, uint64_t key,
 			    uint64_t words[2 * WAFFLE_FRAMES_PYTHON_MAX], bool *cut)
 {
-	const struct waffle_python *offsets = &frames->python->kernel;
-	uint64_t frame = frames->pages && key ? innermost_frame(frames, key) : 0;
+	const struct waffle_python *offsets;
 	uint32_t count = 0;
+	uint64_t frame;
 	uint8_t owner;
 
+	*cut = false;
+	if (!frames->pages || !key)
+		return 0;
+	offsets = &frames->python->kernel;
+	frame = innermost_frame(frames, key);
 	for (unsigned i = 0; i < STEPS_MAX && frame; i++) {
 		uint64_t *word = &words[2 * count];
 
