@@ -5,6 +5,7 @@ from test_calls import ONLY, logged, named, probes
 
 USE = "uprobe:exe:use(code function, int id) as event"
 GET = "uprobe:exe:get(out code function, str kernel) -> int role name"
+RUNS_MAX = 20
 
 
 def check(waffle, specs, *command):
@@ -40,21 +41,21 @@ def test_address_has_the_name_of_the_library_that_is_there(waffle, built):
 def test_frame_is_of_the_library_that_was_there(waffle, built):
     sleep = "uprobe:libc.so.6:usleep(unsigned us) as event"
     command = plugins(built)
-    options = [*ONLY, "--stacks", "probes", *probes(sleep)]
-    # The tables of the C library, which is large, are in the cache after that. They are read beside a capture, and may
-    # be read only when the program has ended.
-    waffle.run(*command, options=options)
-    result = waffle.run(*command, options=options)
-    told = [(row["id"], row["name"]) for row in logged(result.result.stdout.splitlines(), "use")]
-    calls = {row["args"]["us"]: row for row in named(result, "usleep")}
-    assert list(calls) == [number for number, _ in told]
-    # On a busy machine the first stacks end in a library that was not read yet, and say so.
-    known = {us: row["user_stack"][1] for us, row in calls.items() if row["user_stack"][1:]}
-    assert all(calls[us]["user_stack_cut"] for us in calls.keys() - known)
-    assert len(known) > len(told) / 2
-    assert all((us, frame["function"]) in told for us, frame in known.items())
     modules = {word.split(":")[1]: word.split(":")[0] for word in command[2:]}
-    assert all(frame["module"] == modules[frame["function"]] for frame in known.values())
+    # The first stacks end in a library that was not read yet, and say so. The program is so short that this may be true
+    # of all, in particular if the C library's tables are not in the cache.
+    for _ in range(RUNS_MAX):
+        result = waffle.run(*command, options=[*ONLY, "--stacks", "probes", *probes(sleep)])
+        told = [(row["id"], row["name"]) for row in logged(result.result.stdout.splitlines(), "use")]
+        calls = {row["args"]["us"]: row for row in named(result, "usleep")}
+        assert list(calls) == [number for number, _ in told]
+        known = {us: row["user_stack"][1] for us, row in calls.items() if row["user_stack"][1:]}
+        assert all(calls[us]["user_stack_cut"] for us in calls.keys() - known)
+        assert all((us, frame["function"]) in told for us, frame in known.items())
+        assert all(frame["module"] == modules[frame["function"]] for frame in known.values())
+        if len(known) > len(told) / 2:
+            return
+    assert False, f"most stacks were cut in each of {RUNS_MAX} captures"
 
 
 def test_address_has_the_name_of_the_program_that_is_there(waffle, built):
