@@ -588,7 +588,7 @@ struct waffle_rec_halted {
 	__u64 from_ts;                  /* as in an open wait */
 	__u32 kernel_stack, user_stack; /* numbers, as the kernel has them in a wait; 0: none */
 	__u64 ip, sp, fp;
-	__u64 python_key; /* of the thread in Python's list: python_thread.bpf.h */
+	__u64 python_key; /* finds the thread among the interpreter's (python_thread.bpf.h) */
 	__s32 syscall;    /* -1: none */
 	__u32 reserved;
 	__u64 args[WAFFLE_SYSCALL_ARGS];

@@ -120,7 +120,7 @@ struct thread_wait {
 	__u64 throttled_ns; /* throttled time of its cgroups at from_ts */
 	__u64 stack_ts;     /* when a user stack was last taken */
 	__u64 lately_ns;    /* the longest wait of late: each wait leaves a quarter of it */
-	__u64 site;         /* where in its program it waits (wait.h: wait_site()); 0: unknown */
+	__u64 site;         /* where the program made the system call: wait_site(); 0: none */
 	__u32 kernel_stack, user_stack;
 	__u64 fault_ts, fault_address, fault_ip; /* of the current page fault; fault_ts 0: none */
 	__u64 minor_flt, major_flt;              /* the thread's counters when that fault began */

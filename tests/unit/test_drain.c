@@ -122,7 +122,7 @@ static void test_records_that_cannot_be_are_lost_and_counted(void **state)
 	drain_close(drain);
 }
 
-/* What was reported as lost. */
+/* The LOSS records that the drain delivered. */
 struct losses {
 	struct waffle_rec_loss list[4];
 	unsigned count;

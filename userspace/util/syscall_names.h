@@ -8,7 +8,7 @@
 /* The name of a system call, from libseccomp. `machine` is uname's ("x86_64", "aarch64"). NULL:
  * unknown. It lives as long as this process. To be called by one thread only. */
 const char *syscall_name(const char *machine, int number);
-/* Whether this is the name of a system call of epoll(7), such as epoll_pwait. NULL is none. */
+/* Whether this is the name of a system call of epoll(7), such as epoll_pwait. False for NULL. */
 bool syscall_name_is_epoll(const char *name);
 
 #endif

@@ -234,28 +234,18 @@ static bool is_outside(const struct why_walk *walk, const struct why_blocked *bl
 				  &ignored) == MODEL_NONE;
 }
 
-/* Whether every event ends a wait outside of all spans: the thread waits for whatever comes next,
- * and then handles that. */
+/* Whether each wake-up ends a wait of this kind, if the thread is in no span: then it waits for
+ * whatever comes next, and handles that. */
 static bool is_idle(struct why_walk *walk, const struct why_blocked *blocked)
 {
 	const struct why_series *series;
 
-	switch (blocked->kind) {
-	case WAIT_POLL:
-	case WAIT_PIPE:
-	case WAIT_SOCKET:
-	case WAIT_CHILD:
-	case WAIT_SIGNAL:
-	case WAIT_OTHER:
-		return true;
-	case WAIT_FUTEX:
-		/* A broadcast may be for others. If the thread still waits when the capture ends,
-		 * nothing shows which wake-up was for this one. */
-		series = why_series_of(walk, &blocked->waiting, blocked->thread, blocked->index);
-		return walk->intervals.threads[blocked->thread].intervals.data[series->last].open;
-	default:
-		return false;
-	}
+	if (blocked->kind != WAIT_FUTEX)
+		return why_waits_for_any(blocked->kind);
+	/* A broadcast may be for others. If the thread still waits when the capture ends, nothing
+	 * shows which wake-up was for this one. */
+	series = why_series_of(walk, &blocked->waiting, blocked->thread, blocked->index);
+	return walk->intervals.threads[blocked->thread].intervals.data[series->last].open;
 }
 
 #define AWAKE_TEXT "came while it was awake, when only that thread ran"

@@ -198,8 +198,8 @@ static const struct sum_folding fold_threads = {is_other, alike, alike_compare, 
 /* An object with at least this part of the time stays apart: the one large file among many. */
 #define LARGE_PARTS 20
 
-/* Whether the sum is for one of perhaps very many objects: the connections of a server, or the
- * files that a program reads. Kernels of a GPU are few, and each is worth its own line. */
+/* A server may have thousands of connections, and a program may read thousands of files. Each has
+ * little of the time. Kernels of a GPU are few, and each is worth its own line. */
 static bool is_small_object(const struct why_walk *walk, const struct why_sum *sum)
 {
 	const struct why_instance *instance = walk->instance;

@@ -67,8 +67,8 @@ static bool is_receive_timeout(uint32_t hints)
 	return hints & WHY_HINT_TIMER || (hints & WHY_HINT_TIMERS && !(hints & WHY_HINT_SOCKET));
 }
 
-/* Whether that thread, of all threads of its process, is known to use the other end of the
- * connection: it waited there, or it is the only one. */
+/* Whether the peer is certainly the thread that uses the other end of the connection: it waited
+ * there, or its process has no other thread. */
 static bool is_user(struct why_walk *walk, const struct why_blocked *blocked, uint32_t peer)
 {
 	const struct model *model = walk->model;

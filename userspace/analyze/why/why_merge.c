@@ -17,7 +17,8 @@ static int compare(uint32_t a, uint32_t b)
 	return a < b ? -1 : a > b;
 }
 
-/* What many small objects have in common is that there are many; each thread has its own. */
+/* The object of all parts that stand for many small objects: each thread has other ones, so that
+ * their texts always differ. */
 #define MANY_OBJECTS UINT32_MAX
 
 static uint32_t object_of(const struct why_part *part)

@@ -256,11 +256,14 @@ struct why_waiting {
 	bool ends;                  /* any wake-up ends it: a barrier, a join */
 	bool writes;                /* it waits for room, and any room will do */
 	bool lists;                 /* the awaited descriptors are in a list, as of poll(2) */
-	bool outside;               /* of all spans: nothing shows what the thread waits for */
+	bool outside;               /* it is in no span, so nothing shows what it waits for */
 	bool idle;                  /* outside, for whatever comes: any event ends it */
 	uint64_t from_ts, until_ts; /* waits outside this time do not matter */
 };
 
+/* Whether the thread can be woken by events of which it awaits only some, so that the same wait
+ * follows. Locks and futexes have rules of their own. */
+bool why_waits_for_any(enum wait_kind kind);
 /* The series of waits that an interval belongs to; valid until the next call. */
 const struct why_series *why_series_of(struct why_walk *walk, const struct why_waiting *waiting,
 				       uint32_t thread, size_t index);
@@ -370,7 +373,8 @@ void why_peers_init(struct why_walk *walk);
 void why_peers_free(struct why_walk *walk);
 /* The thread at the other end of a connection on this machine, or MODEL_NONE. */
 uint32_t why_socket_peer(struct why_walk *walk, const struct store_object *object);
-/* Whether a thread waited at the other end. Otherwise, only its process is known. */
+/* Whether the capture has a wait of a thread at the other end. If not, why_socket_peer() knows only
+ * the process, and returns its main thread. */
 bool why_has_socket_waiter(struct why_walk *walk, const struct store_object *object);
 /* Whether the other end of a connection may be on another machine. */
 bool why_may_be_remote(const struct store_object *object);

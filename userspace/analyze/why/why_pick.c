@@ -245,7 +245,7 @@ static bool comes_with_library(const struct site_info *site)
  * is slow: a loop without backward() has no steps. */
 #define LIBRARY_PARTS 10 /* one tenth */
 
-/* Whether all spans are small parts of loops that nobody marked. */
+/* Whether all spans come with libraries and take a small part of their threads' time. */
 static bool has_only_small_spans(const struct model *model)
 {
 	uint64_t *in_spans = memory_zeroed(model->threads.len, sizeof(*in_spans));

@@ -15,8 +15,8 @@ struct why_wanted {
 /* Returns whether the model has spans. Calls that are book-keeping (site_is_bookkeeping()) do not
  * count: they are explained only if the user gives their name. */
 bool why_pick_has_spans(const struct model *model);
-/* Whether an answer to no particular question is about spans. False: there are none, or only small
- * ones that nobody asked for, so that it is about a thread. */
+/* Whether to explain spans if the user chose nothing. False: explain the busiest thread, because
+ * there are no spans, or only those of libraries, which take little of their threads' time. */
 bool why_pick_explains_spans(const struct model *model);
 /* Makes the query one for the traced thread that ran longest, and for the whole capture. -ENOENT:
  * there is no such thread. */

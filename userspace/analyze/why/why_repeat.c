@@ -62,8 +62,8 @@ static bool is_same_below(const struct why_repeat_path *a, const struct why_repe
 	return true;
 }
 
-/* Whether all that is seen of a function is one place where it waits, such as a selector's
- * select(): that is where the thread waits for work, and not its work. */
+/* Whether all stacks with this function are of waits at one place, as in a selector's select().
+ * Then the thread waits for work there, and does none. */
 static bool only_waits(const struct why_repeat_path *paths, const bool *marked, size_t count,
 		       uint32_t depth, const struct stack_frame *frame)
 {

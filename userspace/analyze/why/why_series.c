@@ -37,23 +37,24 @@ enum end_rule {
 	END_LAST,   /* only the last one of the series does */
 };
 
+bool why_waits_for_any(enum wait_kind kind)
+{
+	return kind == WAIT_POLL || kind == WAIT_PIPE || kind == WAIT_SOCKET ||
+	       kind == WAIT_CHILD || kind == WAIT_SIGNAL || kind == WAIT_OTHER;
+}
+
 static enum end_rule rule_of(const struct why_waiting *waiting)
 {
 	if (waiting->uninterruptible)
 		return END_ALWAYS;
+	if (why_waits_for_any(waiting->kind))
+		return END_LAST;
 	switch (waiting->kind) {
 	case WAIT_MUTEX:
 	case WAIT_GIL:
 		return END_LOCK;
 	case WAIT_FUTEX:
 		return waiting->ends ? END_SIGNAL : END_LAST;
-	case WAIT_POLL:
-	case WAIT_PIPE:
-	case WAIT_SOCKET:
-	case WAIT_CHILD:
-	case WAIT_SIGNAL:
-	case WAIT_OTHER:
-		return END_LAST;
 	case WAIT_SLEEP:
 	case WAIT_TIMER:
 		return END_SIGNAL;
@@ -334,7 +335,7 @@ static uint64_t check_limit(const struct why_walk *walk, const struct why_waitin
 {
 	uint32_t pid = walk->model->threads.data[thread].pid;
 
-	/* What an idle loop does after a signal may be what it waited for. */
+	/* An idle loop may handle the signal as an event, so the limits for its running hold. */
 	if (series->by_signal && !is_idle_loop(waiting))
 		return UINT64_MAX;
 	if (!is_idle_loop(waiting) && (waiting->kind == WAIT_POLL || is_timeout(&series->waker)))

@@ -58,7 +58,7 @@ static const struct why_step *resent_to(const struct why_walk *walk,
 
 #define LOST_TEXT "neither end sends: a lost packet"
 
-/* Whether the object is a socket of TCP, which may hold packets back. */
+/* Only TCP holds packets back. */
 static bool is_tcp(const struct store_object *object)
 {
 	return object && !strncmp(object->detail, "tcp", strlen("tcp"));
@@ -102,7 +102,7 @@ static struct why_verdict end_outside(struct why_walk *walk, const struct why_bl
 		work = why_worker_of_wake(walk, blocked->thread, blocked->end_ts, &writes);
 		return why_verdict_end(walk, writes ? WHY_DISK_WRITE : WHY_NOT_RECORDED,
 				       why_grade_least(blocked->grade, WHY_GRADE_LIKELY), thread,
-				       !writes && work ? work : blocked->object ?: work);
+				       writes ? blocked->object ?: work : work ?: blocked->object);
 	}
 }
 
@@ -131,8 +131,8 @@ bool why_blocked_polls_timer(const struct why_blocked *blocked)
 	       (strstr(object->detail, "[timerfd]") || strstr(object->name, "[timerfd]"));
 }
 
-/* Whether a thread whose chain leads here waits at one end of a connection, and this one at the
- * other end: that thread sent only after its own wait, which something else ended. */
+/* Whether the waker is on the path already and is the other end of this connection. It sent only
+ * after its own wait at the connection, so something else had ended that wait. */
 static bool waits_for_each_other(struct why_walk *walk, const struct why_blocked *blocked,
 				 uint32_t waker)
 {

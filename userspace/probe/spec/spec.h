@@ -175,7 +175,7 @@ bool spec_is_enum(const char *text);
 const char *spec_name(const struct call_spec *spec, const char *func, struct strtab *strings);
 bool spec_pattern_matches(const struct spec_pattern *pattern, const char *text);
 bool spec_names_match(const struct spec_names *names, const char *text);
-/* Whether it is a pair of functions with themselves, so that its spans last from call to call. */
+/* Whether the calls that begin a span also end the one before: f..f. */
 bool spec_laps(const struct call_spec *spec);
 
 /* Key type letter (include/waffle/abi.h) for a value of this type. 0: such a value cannot be a

@@ -340,7 +340,7 @@ static void print_path(const struct gpu_printer *printer, const struct gpu_path 
 	put_rest(printer, path->sums.len);
 }
 
-/* What is unknown, so that the critical paths may in fact be others. */
+/* Prints what is unknown. With it, the critical paths might be others. */
 static void print_path_unknown(const struct gpu_printer *printer)
 {
 	const struct gpu_timeline *timeline = printer->report->timeline;
