@@ -46,7 +46,8 @@ EMULATOR_RUNS = 3
 ARM64_NOT = {f"test_{name}" for name in (
     "address_spaces call_answers call_fields call_find call_tracepoint calls_filter calls_kernel "
     "calls_words file_cache clock cpus filter_kernel filter_longest input kernel_cpus kernel_sweep "
-    "kernel_tasks needed opener peek probe_unwind rank_gained store_damage symbols tracer_id worker").split()}
+    "keep kernel_tasks needed opener origin_leaves origin_random peek probe_unwind rank_gained "
+    "store_damage symbols tracer_id worker").split()}
 
 # Of thousands of tests on real processes and clocks, a few fail where the machine itself stalls. If no
 # more than AGAIN_MAX failed, each has to pass AGAIN_RUNS times in a row. What broke does not.
