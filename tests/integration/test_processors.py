@@ -89,6 +89,11 @@ def test_finished_file_gives_the_same_log(program, waffle):
     done = subprocess.run([waffle.program, "export", path, "--process", "log(json)"], text=True,
                           check=True, stderr=subprocess.PIPE)
     assert [json.loads(line) for line in done.stderr.splitlines()] == rows
+    done = subprocess.run([waffle.program, "export", path, "--process", "log(json)", "--from", "1h"],
+                          text=True, check=False, stderr=subprocess.PIPE)
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == ["waffle-bpf: export: no record is within these times; waffle-bpf info "
+                                        "shows how long the capture is"]
 
 
 def test_filter_keeps_what_matches(program):

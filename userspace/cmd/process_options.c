@@ -56,6 +56,10 @@ int process_options_file(struct chain *chain, struct store_reader *reader,
 		last_ts = rec->ts > last_ts ? rec->ts : last_ts;
 		result = 0;
 	}
+	if (!result && last_ts < window.from_ts)
+		result = error_set(err, EINVAL,
+				   "no record is within these times; waffle-bpf info shows how "
+				   "long the capture is");
 	if (chain_close(chain, last_ts, FILE_WAIT_NS) && !result)
 		result = error_set(err, EIO, "--process: records were lost on their way out");
 	return result;
