@@ -229,6 +229,37 @@ def test_why_records_a_tree_and_explains_its_busiest_thread(waffle, workers, tmp
     assert {thread["pid"] for thread in threads} == {workers.pid, *children(workers.pid)}
 
 
+WAITS_FOR_CHILD = """
+import os, sys
+end, other = os.pipe()
+if os.fork():
+    while True:
+        os.read(end, 1)
+while True:
+    sum(range(200000))
+    os.write(other, b"x")
+"""
+
+
+def test_who_waits_for_the_busiest_thread(waffle, tmp_path):
+    """The parent is named, which does nothing but wait for its child."""
+    path = tmp_path / "waiters.waffle"
+    with subprocess.Popen([sys.executable, "-c", WAITS_FOR_CHILD], start_new_session=True) as parent:
+        try:
+            wait_until(lambda: children(parent.pid), "the child has begun")
+            [child] = children(parent.pid)
+            shown = waffle.ok("why", "--pid", str(parent.pid), "--duration", "500ms", "-o", path).stdout
+        finally:
+            os.killpg(parent.pid, signal.SIGKILL)
+    assert re.match(rf".* \({child}\)", shown)
+    assert re.search(rf"^Threads that wait for it:\n +\d+\.\d % .* \({parent.pid}\)  (likely|certain)  "
+                     r".* blocked in read on pipe:", shown, re.M)
+    [waiter] = json.loads(waffle.ok("why", "--json", path).stdout)["waiters"]
+    assert waiter["thread"]["tid"] == parent.pid and waiter["share"] > 0.1
+    assert waiter["longest"]["culprit"]["tid"] == child
+    assert "waiters" not in json.loads(waffle.ok("why", "--json", "--thread", str(child), path).stdout)
+
+
 def test_why_of_a_command_explains_its_spans_after_an_overview(waffle, built, tmp_path):
     path = tmp_path / "steps.waffle"
     done = waffle.ok("why", "-o", path, "--", built("steps.c"), stdin=None, input="span 3\nspan 4\nspan 5\nspan 6\n")

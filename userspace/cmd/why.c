@@ -13,6 +13,7 @@
 #include "analyze/why/why_hang.h"
 #include "analyze/why/why_pick.h"
 #include "analyze/why/why_repeat.h"
+#include "analyze/why/why_waiters.h"
 #include "render/json/origin_json.h"
 #include "render/json/why_json.h"
 #include "render/text/origin_text.h"
@@ -96,11 +97,13 @@ static int printed(int result, struct error *err)
 }
 
 static int print_why(const struct why_cli *cli, const struct why *why, const struct why *waits,
-		     struct stack_names *names, struct error *err)
+		     const struct why_waiters *waiters, struct stack_names *names,
+		     struct error *err)
 {
 	struct why_hangs hangs;
 	struct why_view view = {.names = names,
 				.waits = waits,
+				.waiters = waiters->why ? waiters : NULL,
 				.hangs = &hangs,
 				.causes = CAUSES_SHOWN,
 				.evidence = cli->evidence,
@@ -162,6 +165,15 @@ static int find_waits(struct why **waits, const struct why_cli *cli, const struc
 	return why_new(waits, model, &query, err);
 }
 
+/* Who waits for the busiest thread, if that is explained because the user chose nothing. */
+static int find_waiters(struct why_waiters *waiters, const struct why_cli *cli,
+			const struct model *model, const struct why_query *query, struct error *err)
+{
+	if (!query->tid || cli->wanted.thread || cli->evidence)
+		return 0;
+	return why_waiters_find(waiters, model, query, err);
+}
+
 /* Suggests a function whose calls may be the steps of a thread without spans. */
 static void suggest_step(const struct why_cli *cli, const struct model *model, struct why *why,
 			 struct stack_names *names)
@@ -213,6 +225,7 @@ static int explain(const struct why_cli *cli, struct model *model, const char *f
 {
 	struct why_query query = {.slowest = (uint32_t)cli->slowest, .median = cli->median};
 	struct why *why = NULL, *waits = NULL;
+	struct why_waiters waiters = {0};
 	/* A span on a track can't be explained with a scheduler either. */
 	int result =
 		model->sched || cli->wanted.span ? why_pick(&query, model, &cli->wanted, err) : 0;
@@ -238,11 +251,14 @@ static int explain(const struct why_cli *cli, struct model *model, const char *f
 	if (!result)
 		result = find_waits(&waits, cli, model, &query, err);
 	if (!result)
+		result = find_waiters(&waiters, cli, model, &query, err);
+	if (!result)
 		result = load_values(model, why, waits, err);
 	if (!result)
-		result = print_why(cli, why, waits, query.names, err);
+		result = print_why(cli, why, waits, &waiters, query.names, err);
 	if (!result && query.tid && !cli->wanted.thread)
 		suggest_step(cli, model, why, query.names);
+	why_waiters_free(&waiters);
 	why_free(waits);
 	why_free(why);
 	stack_names_close(query.names);

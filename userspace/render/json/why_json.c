@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "analyze/why/why.h"
+#include "analyze/why/why_waiters.h"
 #include "render/json/samples_json.h"
 #include "render/json/summary_json.h"
 #include "render/json/values.h"
@@ -412,6 +413,34 @@ static void instance_json(const struct why_json_printer *printer,
 	json_object_end(json);
 }
 
+static void waiters_json(struct json *json, const struct why_waiters *waiters,
+			 const struct why_view *view)
+{
+	const struct why *why = waiters->why;
+
+	json_key(json, "waiters");
+	json_array_begin(json);
+	for (size_t i = 0; i < waiters->list.len; i++) {
+		const struct why_json_printer printer = {
+			.why = why, .model = why->model, .view = view, .json = json};
+		const struct why_waiter *waiter = &waiters->list.data[i];
+		const struct why_instance *instance = &why->instances.data[waiter->instance];
+
+		json_object_begin(json);
+		json_key(json, "thread");
+		json_object_begin(json);
+		thread_fields(&printer, instance->thread);
+		json_object_end(json);
+		json_field_u64(json, "duration_ns", waiter->ns);
+		json_field_f64(json, "share",
+			       (double)waiter->ns / (double)(instance->to_ts - instance->from_ts));
+		json_key(json, "longest");
+		cause_json(&printer, instance, &why->parts.data[instance->part + waiter->part]);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
 int why_print_json(const struct why *why, const struct why_view *view, FILE *out)
 {
 	const struct why_json_printer printer = {
@@ -423,6 +452,8 @@ int why_print_json(const struct why *why, const struct why_view *view, FILE *out
 	for (size_t i = 0; i < why->instances.len; i++)
 		instance_json(&printer, &why->instances.data[i]);
 	json_array_end(printer.json);
+	if (view->waiters)
+		waiters_json(printer.json, view->waiters, view);
 	if (view->hangs)
 		hang_json(printer.json, view->hangs,
 			  &(struct hang_view){.model = why->model, .names = view->names});

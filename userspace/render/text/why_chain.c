@@ -235,6 +235,13 @@ static void put_step(const struct why_printer *printer, const struct why_step *s
 	}
 }
 
+void why_put_first_step(const struct why_printer *printer, const struct why_part *part)
+{
+	if (part->step_count)
+		put_step(printer, &printer->why->steps.data[part->step],
+			 part->step_count == 1 ? part->cause : WHY_CAUSE_COUNT);
+}
+
 /* ---- evidence ---- */
 
 static void put_stack_frame(const struct stack_frame *frame, void *arg)

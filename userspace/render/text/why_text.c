@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "analyze/why/why_merge.h"
+#include "analyze/why/why_waiters.h"
 #include "render/place.h"
 #include "render/text/hang_text.h"
 #include "render/text/samples_text_internal.h"
@@ -435,6 +436,34 @@ static void print_waits(const struct why *waits, const struct why_view *view, FI
 	}
 }
 
+static void print_waiters(const struct why_waiters *waiters, const struct why_view *view, FILE *out)
+{
+	const struct why *why = waiters->why;
+	const struct why_printer printer = {
+		.why = why, .model = why ? why->model : NULL, .view = view, .out = out};
+	char share[UNITS_TEXT], time[UNITS_TEXT];
+
+	if (waiters->list.len)
+		fputs("\nThreads that wait for it:\n", out);
+	for (size_t i = 0; i < waiters->list.len; i++) {
+		const struct why_waiter *waiter = &waiters->list.data[i];
+		const struct why_instance *instance = &why->instances.data[waiter->instance];
+		const struct why_part *part = &why->parts.data[instance->part + waiter->part];
+
+		terminal_put_cell(
+			out, 8,
+			units_format_share(share, waiter->ns, instance->to_ts - instance->from_ts));
+		terminal_put_cell(out, 10, units_format_duration(time, waiter->ns));
+		fputs("  ", out);
+		why_put_thread(&printer, instance->thread);
+		fprintf(out, "  %s  ", why_grade_names[part->grade]);
+		why_put_first_step(&printer, part);
+		if (part->stretches > 1)
+			fprintf(out, ", the longest of %" PRIu64 " stretches", part->stretches);
+		fputc('\n', out);
+	}
+}
+
 /* ---- the output ---- */
 
 static bool is_many_threads(const struct why *why)
@@ -491,6 +520,8 @@ void why_print_text(const struct why *why, const struct why_view *view, FILE *ou
 			fputc('\n', out);
 		print_instance(&printer, &why->instances.data[i]);
 	}
+	if (view->waiters)
+		print_waiters(view->waiters, view, out);
 	if (view->waits)
 		print_waits(view->waits, view, out);
 	print_hangs(why, view, out);

@@ -9,6 +9,7 @@
 
 struct why;
 struct why_hangs;
+struct why_waiters;
 
 /* How to print an explanation. */
 struct why_view {
@@ -20,6 +21,8 @@ struct why_view {
 	/* The longest waits of the explained threads (why_query.waits), printed in a line each;
 	 * NULL: none. */
 	const struct why *waits;
+	/* The threads that wait for the explained one, printed in a line each; NULL: none. */
+	const struct why_waiters *waiters;
 	/* Deadlocks and waits that go on at the end; NULL: none are printed. */
 	const struct why_hangs *hangs;
 	bool brief; /* print neither chains nor the number of records */

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Which threads why_waiters_find() lists, and for how much of their time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "analyze/why/why_waiters.h"
+#include "why_capture.h"
+
+#define US 1000ull
+#define MS 1000000ull
+
+/* Thread 12 runs all the time, and is the one that is explained. */
+static void begin(struct capture *capture)
+{
+	capture_begin(capture, true);
+	named(capture, 12, 10, "holder");
+	gets(capture, 2 * US, 2, 0, 12, 0, 0, 0);
+}
+
+/* The thread runs from 2 us on, and waits from `ts` on, until `waker` wakes it after `ns`. */
+static void waits_for(struct capture *capture, uint32_t tid, const char *name, uint64_t ts,
+		      uint64_t ns, uint32_t waker)
+{
+	uint16_t cpu = (uint16_t)tid;
+
+	named(capture, tid, 10, name);
+	gets(capture, 2 * US + tid, cpu, 0, tid, 0, 0, 0);
+	waits(capture, ts, cpu, tid, 0, S, NR_READ, 3, 0, 0);
+	gets(capture, ts + ns, cpu, 0, tid, waker, ts + ns, 0);
+}
+
+static void find(struct why_waiters *waiters, struct capture *capture, uint64_t end_ts)
+{
+	struct why_query query = {.tid = 12};
+	struct error err = ERROR_INIT;
+
+	capture_load(capture, end_ts);
+	query.from_ts = capture->model->start_ts;
+	query.to_ts = capture->model->end_ts;
+	capture_must(why_waiters_find(waiters, capture->model, &query, &err), err);
+}
+
+static void check(const struct why_waiters *waiters, size_t number, uint32_t tid, uint64_t ns)
+{
+	const struct why_waiter *waiter = &waiters->list.data[number];
+	const struct why_instance *instance = &waiters->why->instances.data[waiter->instance];
+	const struct why_part *part = &waiters->why->parts.data[instance->part + waiter->part];
+
+	assert_int_equal(waiters->why->model->threads.data[instance->thread].tid, tid);
+	assert_int_equal(waiters->why->model->threads.data[part->thread].tid, 12);
+	assert_int_equal(waiter->ns, ns);
+}
+
+static void waiters_free(struct why_waiters *waiters, struct capture *capture)
+{
+	why_waiters_free(waiters);
+	capture_free(capture);
+}
+
+static void test_threads_that_wait_for_the_explained_one_are_listed_longest_first(void **state)
+{
+	struct capture capture = {0};
+	struct why_waiters waiters;
+
+	(void)state;
+	begin(&capture);
+	waits_for(&capture, 13, "short", 2 * MS, 2 * MS, 12);
+	waits_for(&capture, 14, "long", 1 * MS, 7 * MS, 12);
+	find(&waiters, &capture, 10 * MS);
+	assert_int_equal(waiters.list.len, 2);
+	check(&waiters, 0, 14, 7 * MS);
+	check(&waiters, 1, 13, 2 * MS);
+	waiters_free(&waiters, &capture);
+}
+
+static void test_little_time_and_other_culprits_are_not_listed(void **state)
+{
+	struct capture capture = {0};
+	struct why_waiters waiters;
+
+	(void)state;
+	begin(&capture);
+	waits_for(&capture, 13, "little", 2 * MS, MS - 100 * US, 12);
+	waits_for(&capture, 14, "asleep", 1 * MS, 7 * MS, 13);
+	waits_for(&capture, 15, "device", 1 * MS, 7 * MS, 0);
+	find(&waiters, &capture, 10 * MS);
+	assert_int_equal(waiters.list.len, 0);
+	waiters_free(&waiters, &capture);
+}
+
+static void test_threads_of_one_name_are_listed_once_and_at_most_three_names(void **state)
+{
+	static const char *const names[] = {"pool", "pool", "pool", "a", "b", "c"};
+	struct capture capture = {0};
+	struct why_waiters waiters;
+
+	(void)state;
+	begin(&capture);
+	for (uint32_t i = 0; i < 6; i++)
+		waits_for(&capture, 13 + i, names[i], MS, 8 * MS - i * US, 12);
+	find(&waiters, &capture, 10 * MS);
+	assert_int_equal(waiters.list.len, 3);
+	check(&waiters, 0, 13, 8 * MS);
+	check(&waiters, 1, 16, 8 * MS - 3 * US);
+	check(&waiters, 2, 17, 8 * MS - 4 * US);
+	waiters_free(&waiters, &capture);
+}
+
+static void test_one_thread_has_nobody_that_waits(void **state)
+{
+	struct capture capture = {0};
+	struct why_waiters waiters;
+
+	(void)state;
+	begin(&capture);
+	find(&waiters, &capture, 10 * MS);
+	assert_int_equal(waiters.list.len, 0);
+	waiters_free(&waiters, &capture);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			test_threads_that_wait_for_the_explained_one_are_listed_longest_first),
+		cmocka_unit_test(test_little_time_and_other_culprits_are_not_listed),
+		cmocka_unit_test(test_threads_of_one_name_are_listed_once_and_at_most_three_names),
+		cmocka_unit_test(test_one_thread_has_nobody_that_waits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The threads that wait for the explained one. Without spans, the busiest thread is explained. If
+ * that is the one that holds up the others, its own time does not show whom it holds up.
+ */
+#ifndef WAFFLE_ANALYZE_WHY_WHY_WAITERS_H
+#define WAFFLE_ANALYZE_WHY_WHY_WAITERS_H
+
+#include "analyze/why/why.h"
+
+/* A thread, and the part of its time that it waits for the explained thread. */
+struct why_waiter {
+	uint32_t instance; /* in why.instances: the thread in the window of the query */
+	uint64_t ns;       /* of all parts whose culprit the explained thread is */
+	uint32_t part;     /* the number of the largest of these in the instance */
+};
+
+struct why_waiters {
+	struct why *why;             /* NULL: no thread was examined */
+	VEC(struct why_waiter) list; /* the longest first, each name once */
+};
+
+/* Examines threads for the query, which is for one thread. The caller frees the result with
+ * why_waiters_free(), also after an error. */
+int why_waiters_find(struct why_waiters *waiters, const struct model *model,
+		     const struct why_query *query, struct error *err);
+void why_waiters_free(struct why_waiters *waiters);
+
+#endif
