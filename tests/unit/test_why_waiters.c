@@ -110,6 +110,22 @@ static void test_threads_of_one_name_are_listed_once_and_at_most_three_names(voi
 	waiters_free(&waiters, &capture);
 }
 
+static void
+test_of_siblings_with_the_name_of_the_explained_one_only_the_main_thread_is_listed(void **state)
+{
+	struct capture capture = {0};
+	struct why_waiters waiters;
+
+	(void)state;
+	begin(&capture);
+	waits_for(&capture, 10, "holder", MS, 5 * MS, 12);
+	waits_for(&capture, 13, "holder", MS, 7 * MS, 12);
+	find(&waiters, &capture, 10 * MS);
+	assert_int_equal(waiters.list.len, 1);
+	check(&waiters, 0, 10, 5 * MS);
+	waiters_free(&waiters, &capture);
+}
+
 static void test_one_thread_has_nobody_that_waits(void **state)
 {
 	struct capture capture = {0};
@@ -129,6 +145,8 @@ int main(void)
 			test_threads_that_wait_for_the_explained_one_are_listed_longest_first),
 		cmocka_unit_test(test_little_time_and_other_culprits_are_not_listed),
 		cmocka_unit_test(test_threads_of_one_name_are_listed_once_and_at_most_three_names),
+		cmocka_unit_test(
+			test_of_siblings_with_the_name_of_the_explained_one_only_the_main_thread_is_listed),
 		cmocka_unit_test(test_one_thread_has_nobody_that_waits),
 	};
 

@@ -6,8 +6,9 @@
 
 #include "util/memory.h"
 
-/* Limit of the threads to explain. */
+/* Limits of the threads to explain: their number, and how often they left a CPU together. */
 #define EXAMINED_MAX 16
+#define SWITCHES_MAX 1000000
 /* Who waits for the thread for less than this part of the time is not listed. */
 #define LISTED_PARTS 10
 #define LISTED_MAX 3
@@ -17,7 +18,7 @@
 struct candidate {
 	uint32_t thread;
 	bool main;
-	uint64_t running_ns;
+	uint64_t running_ns, switches;
 };
 
 /* First the threads that processes began with, then those that do most: pools are idle. */
@@ -32,33 +33,72 @@ static int by_interest(const void *left, const void *right)
 	return a->thread < b->thread ? -1 : a->thread > b->thread;
 }
 
+static uint32_t explained_thread(const struct model *model, const struct why_query *query)
+{
+	uint32_t i = 0;
+
+	while (i < model->threads.len && model->threads.data[i].tid != query->tid)
+		i++;
+	return i;
+}
+
+/* Siblings in a pool wait for each other: only their main thread tells more than the explained one
+ * itself. */
+static bool is_sibling(const struct model *model, uint32_t thread, uint32_t explained)
+{
+	const struct model_thread *a = &model->threads.data[thread];
+	const struct model_thread *b = &model->threads.data[explained];
+
+	return a->pid == b->pid && a->tid != a->pid && a->comm == b->comm;
+}
+
 static bool waits_much(const struct model_thread *thread, const struct why_query *query)
 {
 	return thread->blocked_ns + thread->runnable_ns >=
 	       (query->to_ts - query->from_ts) / LISTED_PARTS;
 }
 
+static struct candidate *candidates_new(size_t *count, const struct model *model,
+					const struct why_query *query)
+{
+	struct candidate *all = memory_get((model->threads.len + 1) * sizeof(*all));
+	uint64_t *switches = memory_zeroed(model->threads.len, sizeof(*switches));
+	uint32_t explained = explained_thread(model, query);
+
+	*count = 0;
+	for (size_t i = 0; i < model->switches.len; i++)
+		if (model->switches.data[i].prev < model->threads.len)
+			switches[model->switches.data[i].prev]++;
+	for (uint32_t i = 0; i < model->threads.len; i++) {
+		const struct model_thread *thread = &model->threads.data[i];
+
+		if (thread->traced && thread->has_sched && !thread->own && i != explained &&
+		    waits_much(thread, query) && !is_sibling(model, i, explained))
+			all[(*count)++] = (struct candidate){i, thread->tid == thread->pid,
+							     thread->running_ns, switches[i]};
+	}
+	free(switches);
+	return all;
+}
+
 /* Returns their number; `windows` has room for EXAMINED_MAX. */
 static size_t choose(struct why_window *windows, const struct model *model,
 		     const struct why_query *query)
 {
-	struct candidate *all = memory_get((model->threads.len + 1) * sizeof(*all));
-	size_t count = 0;
+	size_t count, chosen = 0;
+	struct candidate *all = candidates_new(&count, model, query);
+	uint64_t left = SWITCHES_MAX;
 
-	for (uint32_t i = 0; i < model->threads.len; i++) {
-		const struct model_thread *thread = &model->threads.data[i];
-
-		if (thread->traced && thread->has_sched && !thread->own &&
-		    thread->tid != query->tid && waits_much(thread, query))
-			all[count++] = (struct candidate){i, thread->tid == thread->pid,
-							  thread->running_ns};
-	}
 	qsort(all, count, sizeof(*all), by_interest);
-	count = count < EXAMINED_MAX ? count : EXAMINED_MAX;
-	for (size_t i = 0; i < count; i++)
-		windows[i] = (struct why_window){query->from_ts, query->to_ts, all[i].thread};
+	for (size_t i = 0; i < count && chosen < EXAMINED_MAX; i++) {
+		if (all[i].switches > left)
+			continue;
+		left -= all[i].switches;
+		windows[chosen++] =
+			(struct why_window){query->from_ts, query->to_ts, all[i].thread};
+	}
 	free(all);
-	return count;
+	return chosen;
 }
 
 /* ---- those that wait ---- */
