@@ -10,6 +10,7 @@ import re
 import resource
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -140,6 +141,33 @@ def test_threads_have_their_own_tids_and_names(waffle, start, ringed):
                     if r["args"]["i"] // 1000000 == number}) == 1
     capture.check_sums(lost=0)
     assert process_of(capture, program.pid)["transport"] == "ring"
+
+
+WAITING = """
+import threading
+lock = threading.Lock()
+lock.acquire()
+for _ in range(100):
+    threading.Thread(target=lock.acquire).start()
+print("ready", flush=True)
+"""
+
+
+def test_rings_and_the_scheduler_end_at_the_same_time(waffle, start, ringed):
+    """The program pauses after each tick, so that a switch follows it. It goes on while the tracer looks
+    at what the threads of Python wait for."""
+    program = begin(start, ringed)
+    with subprocess.Popen([sys.executable, "-c", WAITING], stdout=subprocess.PIPE) as python:
+        python.stdout.readline()
+        try:
+            attached = waffle.attach_to(program, ringed, options=["-p", str(python.pid)])
+            program.say("steps 0 100000 100")
+            wait_until(lambda: attached.capture.path.stat().st_size > 20000, "much was recorded")
+            records = attached.stop().records()
+        finally:
+            python.kill()
+    last = max(r["ts"] for r in records if r["kind"] == "switch" and r["tid"] == program.pid)
+    assert len([r for r in records if r["kind"] == "hit" and r["ts"] > last]) < 20
 
 
 def test_info_says_which_way_each_process_used(waffle, start, ringed, plain):

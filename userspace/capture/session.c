@@ -370,11 +370,11 @@ static int finish(struct session *session)
 
 	kernel_snapshot(session->kernel, true, state_store, session, &ignored);
 	kernel_finish(session->kernel);
+	session->end_ts = clock_monotonic_ns();
 	if (session_wants_sched(session->options))
 		enrich_halted_examine(session->enrich);
 	enrich_names_look(session->enrich, true);
 	programs_let_go(session);
-	session->end_ts = clock_monotonic_ns();
 	if (session->rings)
 		ring_set_finish(session->rings, session->end_ts);
 	session->result->duration_ns = session->end_ts - session->start_ts;
