@@ -278,6 +278,19 @@ bool why_pick_explains_spans(const struct model *model)
 	       (model->selected || *spans_left_out(model) || !has_only_small_spans(model));
 }
 
+/* ---- the busiest thread ---- */
+
+/* How long the thread had work that a CPU could do. */
+static uint64_t busy_ns(const struct model_thread *thread)
+{
+	return thread->running_ns + thread->runnable_ns;
+}
+
+static bool is_candidate(const struct model_thread *thread)
+{
+	return thread->traced && thread->has_sched;
+}
+
 /* The thread that ran longest, of those that lived for at least `least_ns`. */
 static const struct model_thread *busiest_of(const struct model *model, uint64_t least_ns)
 {
@@ -286,8 +299,34 @@ static const struct model_thread *busiest_of(const struct model *model, uint64_t
 	for (size_t i = 0; i < model->threads.len; i++) {
 		const struct model_thread *thread = &model->threads.data[i];
 
-		if (thread->traced && thread->has_sched &&
-		    thread->running_ns + thread->runnable_ns + thread->blocked_ns >= least_ns &&
+		if (is_candidate(thread) && busy_ns(thread) + thread->blocked_ns >= least_ns &&
+		    (!busiest || thread->running_ns > busiest->running_ns))
+			busiest = thread;
+	}
+	return busiest;
+}
+
+/* Whether the thread's process is one that the user named: its parent is not traced. */
+static bool is_of_root(const struct model *model, uint32_t thread)
+{
+	const struct model_process *process = model_process_of(model, thread);
+	uint32_t parent = process ? map_get(&model->pids, process->ppid) : MAP_NONE;
+
+	return parent >= model->processes.len ||
+	       model->processes.data[parent].main_thread >= model->threads.len ||
+	       !model->threads.data[model->processes.data[parent].main_thread].traced;
+}
+
+/* The same of the processes that the user named, if it is busy for at least `least_ns`: their
+ * children may run longer just because they take its CPU. */
+static const struct model_thread *busiest_of_roots(const struct model *model, uint64_t least_ns)
+{
+	const struct model_thread *busiest = NULL;
+
+	for (uint32_t i = 0; i < model->threads.len; i++) {
+		const struct model_thread *thread = &model->threads.data[i];
+
+		if (is_candidate(thread) && busy_ns(thread) >= least_ns && is_of_root(model, i) &&
 		    (!busiest || thread->running_ns > busiest->running_ns))
 			busiest = thread;
 	}
@@ -299,7 +338,9 @@ static const struct model_thread *busiest_of(const struct model *model, uint64_t
 int why_pick_busiest(struct why_query *query, const struct model *model)
 {
 	uint64_t length = model->end_ts > model->start_ts ? model->end_ts - model->start_ts : 0;
-	const struct model_thread *busiest = busiest_of(model, length / 2) ?: busiest_of(model, 0);
+	const struct model_thread *busiest = busiest_of_roots(model, length / 2)
+						     ?: busiest_of(model, length / 2)
+						     ?: busiest_of(model, 0);
 
 	if (!busiest)
 		return -ENOENT;
@@ -308,6 +349,8 @@ int why_pick_busiest(struct why_query *query, const struct model *model)
 	query->to_ts = model->end_ts;
 	return 0;
 }
+
+/* ---- the query ---- */
 
 /* Rejects a query for spans none of which is selected. */
 static int reject_unselected(const struct why_query *query, const struct model *model,

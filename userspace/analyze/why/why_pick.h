@@ -18,8 +18,9 @@ bool why_pick_has_spans(const struct model *model);
 /* Whether to explain spans if the user chose nothing. False: explain the busiest thread, because
  * there are no spans, or only those of libraries, which take little of their threads' time. */
 bool why_pick_explains_spans(const struct model *model);
-/* Makes the query one for the traced thread that ran longest, and for the whole capture. -ENOENT:
- * there is no such thread. */
+/* Makes the query one for the traced thread that ran longest, and for the whole capture. Threads of
+ * the processes that the user named come first, if they ran or could have run for half of the time.
+ * -ENOENT: there is no thread. */
 int why_pick_busiest(struct why_query *query, const struct model *model);
 
 /* Fills in the query. If the user named nothing and spans explain nothing, the query is for the

@@ -17,20 +17,28 @@
 
 struct candidate {
 	uint32_t thread;
-	bool main;
-	uint64_t running_ns, switches;
+	uint64_t switches;
 };
 
-/* First the threads that processes began with, then those that do most: pools are idle. */
-static int by_interest(const void *left, const void *right)
+/* First the threads that processes began with, then those that do most: threads that only wait for
+ * work, as a garbage collector's, are the last. */
+static int by_interest(const struct model *model, uint32_t left, uint32_t right)
+{
+	const struct model_thread *a = &model->threads.data[left];
+	const struct model_thread *b = &model->threads.data[right];
+
+	if ((a->tid == a->pid) != (b->tid == b->pid))
+		return a->tid == a->pid ? -1 : 1;
+	if (a->running_ns != b->running_ns)
+		return a->running_ns > b->running_ns ? -1 : 1;
+	return left < right ? -1 : left > right;
+}
+
+static int candidates_compare(const void *left, const void *right, void *model)
 {
 	const struct candidate *a = left, *b = right;
 
-	if (a->main != b->main)
-		return a->main ? -1 : 1;
-	if (a->running_ns != b->running_ns)
-		return a->running_ns > b->running_ns ? -1 : 1;
-	return a->thread < b->thread ? -1 : a->thread > b->thread;
+	return by_interest(model, a->thread, b->thread);
 }
 
 static uint32_t explained_thread(const struct model *model, const struct why_query *query)
@@ -74,8 +82,7 @@ static struct candidate *candidates_new(size_t *count, const struct model *model
 
 		if (thread->traced && thread->has_sched && !thread->own && i != explained &&
 		    waits_much(thread, query) && !is_sibling(model, i, explained))
-			all[(*count)++] = (struct candidate){i, thread->tid == thread->pid,
-							     thread->running_ns, switches[i]};
+			all[(*count)++] = (struct candidate){i, switches[i]};
 	}
 	free(switches);
 	return all;
@@ -89,7 +96,7 @@ static size_t choose(struct why_window *windows, const struct model *model,
 	struct candidate *all = candidates_new(&count, model, query);
 	uint64_t left = SWITCHES_MAX;
 
-	qsort(all, count, sizeof(*all), by_interest);
+	qsort_r(all, count, sizeof(*all), candidates_compare, (void *)model);
 	for (size_t i = 0; i < count && chosen < EXAMINED_MAX; i++) {
 		if (all[i].switches > left)
 			continue;
@@ -122,13 +129,13 @@ static struct why_waiter waiter_of(const struct why *why, uint32_t number, uint3
 	return waiter;
 }
 
-static int longest_first(const void *left, const void *right)
+static int waiters_compare(const void *left, const void *right, void *arg)
 {
 	const struct why_waiter *a = left, *b = right;
+	const struct why *why = arg;
 
-	if (a->ns != b->ns)
-		return a->ns > b->ns ? -1 : 1;
-	return a->instance < b->instance ? -1 : a->instance > b->instance;
+	return by_interest(why->model, why->instances.data[a->instance].thread,
+			   why->instances.data[b->instance].thread);
 }
 
 static const char *name_of(const struct why_waiters *waiters, size_t number)
@@ -177,8 +184,8 @@ int why_waiters_find(struct why_waiters *waiters, const struct model *model,
 			vec_add(&waiters->list, waiter);
 	}
 	if (waiters->list.len)
-		qsort(waiters->list.data, waiters->list.len, sizeof(*waiters->list.data),
-		      longest_first);
+		qsort_r(waiters->list.data, waiters->list.len, sizeof(*waiters->list.data),
+			waiters_compare, waiters->why);
 	keep_names_once(waiters);
 	return 0;
 }

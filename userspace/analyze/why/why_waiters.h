@@ -16,8 +16,9 @@ struct why_waiter {
 };
 
 struct why_waiters {
-	struct why *why;             /* NULL: no thread was examined */
-	VEC(struct why_waiter) list; /* the longest first, each name once */
+	struct why *why; /* NULL: no thread was examined */
+	VEC(struct why_waiter)
+	list; /* main threads first, then by how much they ran; each name once */
 };
 
 /* Examines threads for the query, which is for one thread. The caller frees the result with

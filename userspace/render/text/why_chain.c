@@ -208,8 +208,6 @@ static void put_call(const struct why_printer *printer, const struct why_step *s
 static void put_step(const struct why_printer *printer, const struct why_step *step,
 		     enum why_cause cause)
 {
-	why_put_duration(printer, step->to_ts - step->from_ts);
-	fputc(' ', printer->out);
 	if (step->gpu) {
 		put_call(printer, step);
 		return;
@@ -561,6 +559,8 @@ static void print_step(const struct why_printer *printer, const struct why_insta
 	uint64_t ns;
 
 	put_indent(printer, depth);
+	why_put_duration(printer, step->to_ts - step->from_ts);
+	fputc(' ', printer->out);
 	put_step(printer, step, first->step_count == depth + 1 ? first->cause : WHY_CAUSE_COUNT);
 	other = depth ? NULL : explained_by(printer, instance, parts, count);
 	if (other) {

@@ -8,7 +8,7 @@
 /* For running on a CPU below its maximum frequency: ", at 1.2 of 3.5 GHz". */
 void why_put_frequency(const struct why_printer *printer, const struct why_step *step);
 
-/* Prints the first step of a part's chain: "168 ms blocked on futex 0x7f01". */
+/* Prints the first step of a part's chain without its duration: "blocked on futex 0x7f01". */
 void why_put_first_step(const struct why_printer *printer, const struct why_part *part);
 
 /* Prints the chains of the first `shown` parts. Parts with a common beginning share its lines. */

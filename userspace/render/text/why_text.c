@@ -458,8 +458,6 @@ static void print_waiters(const struct why_waiters *waiters, const struct why_vi
 		why_put_thread(&printer, instance->thread);
 		fprintf(out, "  %s  ", why_grade_names[part->grade]);
 		why_put_first_step(&printer, part);
-		if (part->stretches > 1)
-			fprintf(out, ", the longest of %" PRIu64 " stretches", part->stretches);
 		fputc('\n', out);
 	}
 }
