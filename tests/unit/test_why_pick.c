@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Which thread is explained if the user chose nothing. Process 20 is a child of process 10, which
+ * the user named. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "analyze/why/why_pick.h"
+#include "why_capture.h"
+
+#define MS 1000000ull
+
+static void process(struct capture *capture, uint32_t pid, uint32_t ppid)
+{
+	struct store_process add = {pid, ppid, CAPTURE_START, "program"};
+	struct error err = ERROR_INIT;
+
+	capture_must(store_writer_add_process(capture->writer, &add, &err), err);
+}
+
+/* The child runs on CPU 2 for the 10 ms of the capture. */
+static void begin(struct capture *capture)
+{
+	capture_begin(capture, true);
+	process(capture, 10, 1);
+	process(capture, 20, 10);
+	named(capture, 10, 10, "parent");
+	named(capture, 20, 20, "child");
+	gets(capture, CAPTURE_START, 2, 0, 20, 0, 0, 0);
+}
+
+static uint32_t busiest(struct capture *capture)
+{
+	struct why_query query = {0};
+	const struct model *model = capture_load(capture, CAPTURE_START + 10 * MS);
+
+	assert_int_equal(why_pick_busiest(&query, model), 0);
+	assert_int_equal(query.from_ts, model->start_ts);
+	assert_int_equal(query.to_ts, model->end_ts);
+	capture_free(capture);
+	return query.tid;
+}
+
+static void test_child_that_runs_longest_if_its_parent_waits(void **state)
+{
+	struct capture capture = {0};
+
+	(void)state;
+	begin(&capture);
+	gets(&capture, CAPTURE_START + 1, 1, 0, 10, 0, 0, 0);
+	waits(&capture, CAPTURE_START + 4 * MS, 1, 10, 0, S, NR_WAIT4, 0, 0, 0);
+	assert_int_equal(busiest(&capture), 20);
+}
+
+static void test_parent_that_waits_for_a_cpu(void **state)
+{
+	struct capture capture = {0};
+
+	(void)state;
+	begin(&capture);
+	gets(&capture, CAPTURE_START + 1, 1, 0, 10, 0, 0, 0);
+	waits(&capture, CAPTURE_START + 1 * MS, 1, 10, 0, S, NR_READ, 0, 0, 0);
+	gets(&capture, CAPTURE_START + 9 * MS, 1, 0, 10, 20, CAPTURE_START + 2 * MS, 0);
+	assert_int_equal(busiest(&capture), 10);
+}
+
+static void test_parent_that_runs_less_than_its_child(void **state)
+{
+	struct capture capture = {0};
+
+	(void)state;
+	begin(&capture);
+	gets(&capture, CAPTURE_START + 1, 1, 0, 10, 0, 0, 0);
+	waits(&capture, CAPTURE_START + 6 * MS, 1, 10, 0, S, NR_READ, 0, 0, 0);
+	assert_int_equal(busiest(&capture), 10);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_child_that_runs_longest_if_its_parent_waits),
+		cmocka_unit_test(test_parent_that_waits_for_a_cpu),
+		cmocka_unit_test(test_parent_that_runs_less_than_its_child),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
