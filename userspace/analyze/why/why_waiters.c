@@ -15,7 +15,7 @@
 
 /* ---- the threads to examine ---- */
 
-struct candidate {
+struct choice {
 	uint32_t thread;
 	uint64_t switches;
 };
@@ -36,7 +36,7 @@ static int by_interest(const struct model *model, uint32_t left, uint32_t right)
 
 static int candidates_compare(const void *left, const void *right, void *model)
 {
-	const struct candidate *a = left, *b = right;
+	const struct choice *a = left, *b = right;
 
 	return by_interest(model, a->thread, b->thread);
 }
@@ -66,10 +66,10 @@ static bool waits_much(const struct model_thread *thread, const struct why_query
 	       (query->to_ts - query->from_ts) / LISTED_PARTS;
 }
 
-static struct candidate *candidates_new(size_t *count, const struct model *model,
-					const struct why_query *query)
+static struct choice *candidates_new(size_t *count, const struct model *model,
+				     const struct why_query *query)
 {
-	struct candidate *all = memory_get((model->threads.len + 1) * sizeof(*all));
+	struct choice *all = memory_get((model->threads.len + 1) * sizeof(*all));
 	uint64_t *switches = memory_zeroed(model->threads.len, sizeof(*switches));
 	uint32_t explained = explained_thread(model, query);
 
@@ -82,7 +82,7 @@ static struct candidate *candidates_new(size_t *count, const struct model *model
 
 		if (thread->traced && thread->has_sched && !thread->own && i != explained &&
 		    waits_much(thread, query) && !is_sibling(model, i, explained))
-			all[(*count)++] = (struct candidate){i, switches[i]};
+			all[(*count)++] = (struct choice){i, switches[i]};
 	}
 	free(switches);
 	return all;
@@ -93,7 +93,7 @@ static size_t choose(struct why_window *windows, const struct model *model,
 		     const struct why_query *query)
 {
 	size_t count, chosen = 0;
-	struct candidate *all = candidates_new(&count, model, query);
+	struct choice *all = candidates_new(&count, model, query);
 	uint64_t left = SWITCHES_MAX;
 
 	qsort_r(all, count, sizeof(*all), candidates_compare, (void *)model);
