@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyze/why/why_await_internal.h"
+#include "analyze/why/why_idle.h"
 #include "util/memory.h"
 
 struct why_instance why_span_instance(const struct model *model, uint32_t index)
@@ -47,6 +48,31 @@ static int larger(const void *left, const void *right)
 
 /* Up to this many similar threads stay apart. */
 #define ALIKE_MAX 4
+
+/* Puts what delays an event loop in front of the time in which it is idle. */
+static int comes_first(const void *left, const void *right, void *delay_ns)
+{
+	const struct why_part *a = &((const struct why_sum *)left)->part;
+	const struct why_part *b = &((const struct why_sum *)right)->part;
+	uint64_t least_ns = *(const uint64_t *)delay_ns;
+	bool delays = why_idle_is_delay(a->cause, a->idle, a->ns, least_ns);
+
+	if (delays != why_idle_is_delay(b->cause, b->idle, b->ns, least_ns))
+		return delays ? -1 : 1;
+	return larger(left, right);
+}
+
+static void sums_sort(struct why_walk *walk, const struct why_instance *instance)
+{
+	uint64_t least_ns = UINT64_MAX;
+
+	for (size_t i = 0; i < walk->sums.len; i++)
+		if (walk->sums.data[i].part.idle)
+			least_ns = why_idle_delay_ns(instance->to_ts - instance->from_ts);
+	if (walk->sums.len)
+		qsort_r(walk->sums.data, walk->sums.len, sizeof(*walk->sums.data), comes_first,
+			&least_ns);
+}
 
 static int compare(uint32_t a, uint32_t b)
 {
@@ -217,7 +243,8 @@ static int object_kin(const struct model *model, const struct why_sum *a, const 
 	bool thread_a = a->part.thread < model->threads.len;
 	bool thread_b = b->part.thread < model->threads.len;
 	int order = compare(a->part.cause, b->part.cause) ?: compare(thread_a, thread_b)
-			    ?: compare(a->own, b->own) ?: compare(a->site, b->site);
+			    ?: compare(a->own, b->own) ?: compare(a->site, b->site)
+			    ?: compare(a->part.idle, b->part.idle);
 
 	if (order || !thread_a)
 		return order;
@@ -298,8 +325,7 @@ static void add_own(struct why_instance *instance, const struct why_walk *walk,
 void why_instance_take(struct why *why, struct why_walk *walk, struct why_instance *instance)
 {
 	why_instance_judge(instance, walk);
-	if (walk->sums.len)
-		qsort(walk->sums.data, walk->sums.len, sizeof(*walk->sums.data), larger);
+	sums_sort(walk, instance);
 	instance->part = (uint32_t)why->parts.len;
 	instance->part_count = (uint32_t)walk->sums.len;
 	for (size_t i = 0; i < walk->sums.len; i++) {

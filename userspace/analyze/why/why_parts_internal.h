@@ -189,6 +189,7 @@ struct why_verdict {
 	enum why_grade grade;
 	uint32_t span; /* the culprit's */
 	uint32_t object;
+	bool idle; /* as in struct why_part */
 	/* WHY_VERDICT_FOLLOW */
 	struct why_link link;
 };

@@ -307,6 +307,8 @@ static void cause_json(const struct why_json_printer *printer, const struct why_
 	json_field_u64(json, "processes", part->processes);
 	if (part->objects > 1)
 		json_field_u64(json, "objects", part->objects);
+	if (part->idle)
+		json_field_bool(json, "idle", true);
 	json_key(json, "culprit");
 	json_object_begin(json);
 	thread_fields(printer, part->thread);
@@ -339,7 +341,7 @@ static void parts_json(struct json *json, const struct why_instance *instance)
 static void by_cause_json(const struct why_json_printer *printer,
 			  const struct why_instance *instance)
 {
-	struct why_by_cause sums[WHY_CAUSE_COUNT];
+	struct why_by_cause sums[WHY_BY_CAUSE_MAX];
 	uint32_t count = why_by_cause(printer->why, instance, sums);
 	uint64_t duration_ns = instance->to_ts - instance->from_ts;
 	struct json *json = printer->json;
@@ -349,6 +351,8 @@ static void by_cause_json(const struct why_json_printer *printer,
 	for (uint32_t i = 0; i < count; i++) {
 		json_object_begin(json);
 		json_field_string(json, "cause", why_causes[sums[i].cause].name);
+		if (sums[i].idle)
+			json_field_bool(json, "idle", true);
 		json_field_f64(json, "share",
 			       duration_ns ? (double)sums[i].ns / (double)duration_ns : 0);
 		json_field_u64(json, "duration_ns", sums[i].ns);

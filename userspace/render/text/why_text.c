@@ -140,6 +140,9 @@ static void put_culprits(const struct why_printer *printer, const struct why_par
 /* Longer names of templates in a culprit's object are folded. */
 #define OBJECT_COLUMNS 130
 
+/* Behind idle time of an event loop. */
+#define IDLE_TEXT ": idle, no event came"
+
 static void put_culprit(const struct why_printer *printer, const struct why_part *part)
 {
 	const struct model *model = printer->model;
@@ -164,6 +167,8 @@ static void put_culprit(const struct why_printer *printer, const struct why_part
 	}
 	if (part->thread >= model->threads.len && !part->object)
 		fputs(why_causes[part->cause].text, printer->out);
+	if (part->idle)
+		fputs(IDLE_TEXT, printer->out);
 }
 
 /* Causes of a smaller part of the time than this are not shown there. */
@@ -183,7 +188,7 @@ static bool hides_cause(const struct why_printer *printer, const struct why_inst
  * unless the largest culprit says as much. */
 static void print_by_cause(const struct why_printer *printer, const struct why_instance *instance)
 {
-	struct why_by_cause sums[WHY_CAUSE_COUNT];
+	struct why_by_cause sums[WHY_BY_CAUSE_MAX];
 	uint32_t count = why_by_cause(printer->why, instance, sums);
 	uint64_t whole = instance->to_ts - instance->from_ts;
 	char share[UNITS_TEXT];
@@ -199,6 +204,8 @@ static void print_by_cause(const struct why_printer *printer, const struct why_i
 			units_format_share(share, sums[i].ns, whole));
 		why_paint(printer, i ? "" : TERMINAL_BOLD);
 		fputs(why_causes[sums[i].cause].name, printer->out);
+		if (sums[i].idle)
+			fputs(" (idle)", printer->out);
 		why_paint(printer, TERMINAL_END);
 		if (sums[i].culprits < 2)
 			continue;
@@ -353,6 +360,8 @@ static void put_merged_culprit(const struct why_printer *printer,
 	} else if (!*glue) {
 		fputs(why_causes[part->cause].text, printer->out);
 	}
+	if (part->idle)
+		fputs(IDLE_TEXT, printer->out);
 }
 
 static void print_merged_part(const struct why_printer *printer, const struct why_merged *merged,
