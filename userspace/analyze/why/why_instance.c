@@ -129,6 +129,7 @@ static void add_sum(struct why_walk *walk, struct why_sum *to, const struct why_
 	why_sampled_join(walk, to, sum);
 	to->part.ns += sum->part.ns;
 	to->part.stretches += sum->part.stretches;
+	why_polls_add(&to->part.polls, &sum->part.polls);
 	for (unsigned i = 0; i <= WHY_GRADE_CERTAIN; i++)
 		to->grade_ns[i] += sum->grade_ns[i];
 }
@@ -309,6 +310,8 @@ static void grade(struct why_sum *sum, const struct why_instance *instance)
 	bool doubtful = instance->loss || instance->begun_before || elsewhere;
 
 	sum->part.grade = why_grade_of(sum->grade_ns, sum->part.ns);
+	if (!why_polls_are(&sum->part.polls, sum->part.ns))
+		sum->part.polls = (struct why_polls){0};
 	if (doubtful && sum->part.grade == WHY_GRADE_CERTAIN)
 		sum->part.grade = WHY_GRADE_LIKELY;
 }

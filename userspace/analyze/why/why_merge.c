@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "analyze/why/why_idle.h"
+#include "analyze/why/why_parts_internal.h"
 #include "util/memory.h"
 
 /* A part of an instance, with what decides whether it is merged with another. */
@@ -83,8 +84,11 @@ static struct why_merged_part rows_add(const struct merge_row *rows, size_t coun
 		}
 		sum.ns += part->ns;
 		sum.stretches += part->stretches;
+		why_polls_add(&sum.polls, &part->polls);
 		sum.grade_ns[part->grade] += part->ns;
 	}
+	if (!why_polls_are(&sum.polls, sum.ns))
+		sum.polls = (struct why_polls){0};
 	sum.grade = why_grade_of(sum.grade_ns, sum.ns);
 	return sum;
 }

@@ -92,6 +92,7 @@ struct why_walk {
 	VEC(struct why_stack) stacks; /* cache */
 	struct map python_of;         /* pid → enum wait_python */
 	struct map futex_uses;        /* user stack number → enum futex_use */
+	struct map retries_of;   /* user stack number → text of why_polls_retries() */
 	struct map go_of;        /* pid → WHY_GO, or the number of stacks without Go functions */
 	bool has_go;             /* one of the processes is a Go program */
 	VEC(uint32_t) sockets;   /* objects with two ends, sorted by them */
@@ -190,9 +191,15 @@ struct why_verdict {
 	uint32_t span; /* the culprit's */
 	uint32_t object;
 	bool idle; /* as in struct why_part */
+	struct why_polls polls;
 	/* WHY_VERDICT_FOLLOW */
 	struct why_link link;
 };
+/* Adds up sleeps; in why_polls.c. */
+void why_polls_add(struct why_polls *to, const struct why_polls *polls);
+/* Whether so many sleeps, in a part of that time, mean that the thread polls. */
+bool why_polls_are(const struct why_polls *polls, uint64_t part_ns);
+
 #define WHY_UNDECIDED ((struct why_verdict){.kind = WHY_VERDICT_NONE})
 
 /* The time of a thread in one state that is explained at once. */

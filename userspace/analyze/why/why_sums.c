@@ -191,6 +191,7 @@ void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
 	sum->part.ns += ns;
 	sum->part.stretches++;
 	sum->grade_ns[grade] += ns;
+	why_polls_add(&sum->part.polls, &verdict->polls);
 	why_sampled_add(walk, sum, verdict);
 	if (ns > sum->longest_ns) {
 		sum->longest_ns = ns;

@@ -291,6 +291,24 @@ static void cause_records_json(const struct why_json_printer *printer, const str
 	vec_free(&numbers);
 }
 
+static void polls_json(const struct why_json_printer *printer, const struct why_polls *polls)
+{
+	const char *call =
+		polls->votes ? syscall_name(printer->model->meta->machine, polls->call) : NULL;
+	struct json *json = printer->json;
+
+	if (!polls->sleeps)
+		return;
+	json_key(json, "polls");
+	json_object_begin(json);
+	json_field_u64(json, "sleeps", polls->sleeps);
+	json_field_u64(json, "slept_ns", polls->slept_ns);
+	json_field_u64(json, "ran_ns", polls->ran_ns);
+	if (call)
+		json_field_string(json, "seen_in", call);
+	json_object_end(json);
+}
+
 static void cause_json(const struct why_json_printer *printer, const struct why_instance *instance,
 		       const struct why_part *part)
 {
@@ -309,6 +327,7 @@ static void cause_json(const struct why_json_printer *printer, const struct why_
 		json_field_u64(json, "objects", part->objects);
 	if (part->idle)
 		json_field_bool(json, "idle", true);
+	polls_json(printer, &part->polls);
 	json_key(json, "culprit");
 	json_object_begin(json);
 	thread_fields(printer, part->thread);
