@@ -87,7 +87,7 @@ static struct why_merged_part rows_add(const struct merge_row *rows, size_t coun
 		why_polls_add(&sum.polls, &part->polls);
 		sum.grade_ns[part->grade] += part->ns;
 	}
-	if (!why_polls_are(&sum.polls, sum.ns))
+	if (!why_polls_are(&sum.polls, sum.stretches, sum.ns))
 		sum.polls = (struct why_polls){0};
 	sum.grade = why_grade_of(sum.grade_ns, sum.ns);
 	return sum;

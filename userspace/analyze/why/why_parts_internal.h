@@ -35,7 +35,10 @@ struct why_sum_slot {
 struct why_sum {
 	struct why_part part;
 	uint32_t site; /* of the culprit's span: spans of one site count as one culprit */
-	bool own;      /* the culprit is the instance's thread; known while sums are folded */
+	/* Known while sums are folded: the culprit is the instance's thread; number of the user
+	 * stack of its longest wait, or 0. */
+	bool own;
+	uint32_t stack;
 	uint64_t longest_ns;
 	uint64_t grade_ns[WHY_GRADE_CERTAIN + 1];
 	uint32_t chain; /* index in why_walk.chains */
@@ -197,8 +200,8 @@ struct why_verdict {
 };
 /* Adds up sleeps; in why_polls.c. */
 void why_polls_add(struct why_polls *to, const struct why_polls *polls);
-/* Whether so many sleeps, in a part of that time, mean that the thread polls. */
-bool why_polls_are(const struct why_polls *polls, uint64_t part_ns);
+/* Whether so many sleeps, of all stretches of a part and its time, mean that the thread polls. */
+bool why_polls_are(const struct why_polls *polls, uint64_t stretches, uint64_t ns);
 
 #define WHY_UNDECIDED ((struct why_verdict){.kind = WHY_VERDICT_NONE})
 

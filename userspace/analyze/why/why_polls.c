@@ -45,6 +45,27 @@ static size_t next_sleep(const struct why_walk *walk, uint32_t thread, size_t in
 	return 0;
 }
 
+/* Limit of the switches to search for the threads that were woken. */
+#define WOKEN_WITHIN 64
+#define WAKER_INTERRUPTS (WAFFLE_SWITCH_WAKER_HARDIRQ | WAFFLE_SWITCH_WAKER_SOFTIRQ)
+
+/* Whether the thread woke another one at a time. Then it has done something for that one. */
+static bool wakes_other(const struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to)
+{
+	const struct model *model = walk->model;
+	size_t first = why_switch_after(model, from);
+
+	for (size_t i = first; i < model->switches.len && i - first < WOKEN_WITHIN; i++) {
+		const struct model_switch *sw = &model->switches.data[i];
+
+		walk->why->searched++;
+		if (sw->waker == thread && sw->wake_ts >= from && sw->wake_ts <= to &&
+		    !(sw->flags & WAKER_INTERRUPTS) && model_is_traced(model, sw->next))
+			return true;
+	}
+	return false;
+}
+
 /* Whether two sleeps may be in one place of the program: their stacks do not differ. */
 static bool in_one_place(const struct why_walk *walk, uint32_t thread, size_t a, size_t b)
 {
@@ -62,11 +83,13 @@ static bool in_one_place(const struct why_walk *walk, uint32_t thread, size_t a,
 static bool checks_after(const struct why_walk *walk, uint32_t thread, size_t index, size_t *next,
 			 uint64_t *ran_ns)
 {
-	const struct why_interval *sleep = &walk->intervals.threads[thread].intervals.data[index];
+	const struct why_thread *of = &walk->intervals.threads[thread];
+	const struct why_interval *sleep = &of->intervals.data[index];
 
 	*next = next_sleep(walk, thread, index, ran_ns);
 	return *next && *ran_ns <= CHECK_MAX_NS && *ran_ns <= length_of(sleep) / CHECK_PARTS &&
-	       in_one_place(walk, thread, index, *next);
+	       in_one_place(walk, thread, index, *next) &&
+	       !wakes_other(walk, thread, sleep->to_ts, of->intervals.data[*next].from_ts);
 }
 
 /* The same for the sleep before. */
@@ -190,7 +213,8 @@ void why_polls_add(struct why_polls *to, const struct why_polls *polls)
 /* Fewer sleeps may be a program that waits a little, twice. */
 #define SLEEPS_MIN 5
 
-bool why_polls_are(const struct why_polls *polls, uint64_t part_ns)
+bool why_polls_are(const struct why_polls *polls, uint64_t stretches, uint64_t ns)
 {
-	return polls->sleeps >= SLEEPS_MIN && polls->slept_ns >= part_ns / 2;
+	return polls->sleeps >= SLEEPS_MIN && polls->sleeps >= stretches - stretches / 4 &&
+	       polls->slept_ns >= ns / 2;
 }

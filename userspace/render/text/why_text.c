@@ -141,7 +141,7 @@ static void put_culprits(const struct why_printer *printer, const struct why_par
 /* Longer names of templates in a culprit's object are folded. */
 #define OBJECT_COLUMNS 130
 
-/* Prints ", polls in take (pool.c:7): 610 sleeps of 4.93 ms, it runs for 15.0 us between them, seen
+/* Prints ", seems to poll in take (pool.c:7): 610 sleeps of 4.93 ms, it runs for 15.0 us between them, seen
  * in flock()". `step`: one of the sleeps, or NULL. */
 static void put_polls(const struct why_printer *printer, const struct why_polls *polls,
 		      const struct why_step *step)
@@ -150,7 +150,7 @@ static void put_polls(const struct why_printer *printer, const struct why_polls 
 
 	if (!polls->sleeps)
 		return;
-	fputs(", polls", printer->out);
+	fputs(", seems to poll", printer->out);
 	if (step)
 		why_put_function(printer, step, " in ");
 	fprintf(printer->out, ": %" PRIu64 " sleeps of ", polls->sleeps);
