@@ -127,7 +127,7 @@ static int16_t sampled_call(const struct why_walk *walk, uint32_t thread, uint64
 struct why_polls why_polls_of(const struct why_walk *walk, const struct why_blocked *blocked)
 {
 	const struct why_thread *of = &walk->intervals.threads[blocked->thread];
-	struct why_polls polls = {.call = -1};
+	struct why_polls polls = {.call = -1, .wait = MODEL_NONE};
 	size_t next;
 
 	if (checks_after(walk, blocked->thread, blocked->index, &next, &polls.ran_ns)) {
@@ -139,7 +139,10 @@ struct why_polls why_polls_of(const struct why_walk *walk, const struct why_bloc
 		if (!checks_before(walk, blocked->thread, blocked->index))
 			return polls;
 	}
+	if (blocked->wait && blocked->wait->user_stack)
+		polls.wait = (uint32_t)(blocked->wait - walk->model->waits.data);
 	polls.sleeps = 1;
+	polls.votes = polls.call >= 0;
 	polls.slept_ns = blocked->to - blocked->from;
 	return polls;
 }
@@ -191,20 +194,22 @@ void why_polls_add(struct why_polls *to, const struct why_polls *polls)
 {
 	if (!polls->sleeps)
 		return;
-	/* The more frequent call wins (Boyer-Moore majority vote). */
-	if (polls->call >= 0) {
-		uint32_t votes = polls->votes ? polls->votes : 1;
-
-		if (to->call == polls->call || !to->votes) {
-			to->call = polls->call;
-			to->votes += votes;
-		} else if (to->votes >= votes) {
-			to->votes -= votes;
-		} else {
-			to->call = polls->call;
-			to->votes = votes - to->votes;
-		}
+	if (!to->sleeps) {
+		*to = *polls;
+		return;
 	}
+	/* The more frequent call wins (Boyer-Moore majority vote). */
+	if (to->call == polls->call) {
+		to->votes += polls->votes;
+	} else if (to->votes >= polls->votes) {
+		to->votes -= polls->votes;
+	} else {
+		to->call = polls->call;
+		to->votes = polls->votes - to->votes;
+	}
+	/* The first stacks may be cut: they are taken while the files' tables are still read. */
+	if (polls->wait != MODEL_NONE)
+		to->wait = polls->wait;
 	to->sleeps += polls->sleeps;
 	to->slept_ns += polls->slept_ns;
 	to->ran_ns += polls->ran_ns;

@@ -141,6 +141,7 @@ struct why_polls {
 	/* The system call in which samples hit it between them most often, if votes is not 0. */
 	int16_t call;
 	uint32_t votes;
+	uint32_t wait; /* the last one whose stack is known, in model.waits; or MODEL_NONE */
 };
 
 /* The time of an instance with one cause and one culprit, summed over all its stretches. */

@@ -68,16 +68,15 @@ static void put_python_line(const struct why_printer *printer, const struct stac
 	fprintf(printer->out, ":%u)", frame->line);
 }
 
-void why_put_function(const struct why_printer *printer, const struct why_step *step,
-		      const char *before)
+void why_put_function(const struct why_printer *printer, uint32_t wait, const char *before)
 {
-	const struct model_wait *wait;
+	const struct model_wait *of;
 	struct stack_frame inner;
 
-	if (step->wait >= printer->model->waits.len)
+	if (wait >= printer->model->waits.len)
 		return;
-	wait = &printer->model->waits.data[step->wait];
-	if (!stack_names_inner(printer->view->names, wait->user_stack, wait->from_ts, &inner))
+	of = &printer->model->waits.data[wait];
+	if (!stack_names_inner(printer->view->names, of->user_stack, of->from_ts, &inner))
 		return;
 	fputs(before, printer->out);
 	why_put(printer, inner.function);
@@ -105,7 +104,7 @@ static void put_place(const struct why_printer *printer, const struct why_step *
 		fputs(is_ready(name, object) ? ", ready: " : " on ", printer->out);
 		why_put(printer, object);
 	}
-	why_put_function(printer, step, ", called within ");
+	why_put_function(printer, step->wait, ", called within ");
 }
 
 /* Prints what the kernel stack reveals about a wait: ": waits for a commit of the journal (jbd2),

@@ -141,18 +141,16 @@ static void put_culprits(const struct why_printer *printer, const struct why_par
 /* Longer names of templates in a culprit's object are folded. */
 #define OBJECT_COLUMNS 130
 
-/* Prints ", seems to poll in take (pool.c:7): 610 sleeps of 4.93 ms, it runs for 15.0 us between them, seen
- * in flock()". `step`: one of the sleeps, or NULL. */
-static void put_polls(const struct why_printer *printer, const struct why_polls *polls,
-		      const struct why_step *step)
+/* Prints ", seems to poll in take (pool.c:7): 610 sleeps of 4.93 ms, it runs for 15.0 us between
+ * them, seen in flock()". */
+static void put_polls(const struct why_printer *printer, const struct why_polls *polls)
 {
 	const char *call;
 
 	if (!polls->sleeps)
 		return;
 	fputs(", seems to poll", printer->out);
-	if (step)
-		why_put_function(printer, step, " in ");
+	why_put_function(printer, polls->wait, " in ");
 	fprintf(printer->out, ": %" PRIu64 " sleeps of ", polls->sleeps);
 	why_put_duration(printer, polls->slept_ns / polls->sleeps);
 	fputs(", it runs for ", printer->out);
@@ -192,9 +190,7 @@ static void put_culprit(const struct why_printer *printer, const struct why_part
 		fputs(why_causes[part->cause].text, printer->out);
 	if (part->idle)
 		fputs(IDLE_TEXT, printer->out);
-	if (part->step_count)
-		put_polls(printer, &part->polls,
-			  &printer->why->steps.data[part->step + part->step_count - 1]);
+	put_polls(printer, &part->polls);
 }
 
 /* Causes of a smaller part of the time than this are not shown there. */
@@ -388,7 +384,7 @@ static void put_merged_culprit(const struct why_printer *printer,
 	}
 	if (part->idle)
 		fputs(IDLE_TEXT, printer->out);
-	put_polls(printer, &part->polls, NULL);
+	put_polls(printer, &part->polls);
 }
 
 static void print_merged_part(const struct why_printer *printer, const struct why_merged *merged,
