@@ -37,7 +37,8 @@ static void begin(struct capture *capture)
 static struct why *ask_thread(struct capture *capture, uint64_t end_ms, struct stack_names *names)
 {
 	return ask(capture, end_ms * MS,
-		   &(struct why_query){.tid = 11, .from_ts = MS, .to_ts = end_ms * MS, .names = names});
+		   &(struct why_query){
+			   .tid = 11, .from_ts = MS, .to_ts = end_ms * MS, .names = names});
 }
 
 /* ---- event loops ---- */
@@ -212,10 +213,8 @@ static void test_the_busy_handler_of_sqlite_waits_for_a_lock(void **state)
 	capture_load(&capture, 50 * MS);
 	names = stack_names_open(capture.reader, false);
 	capture_must(why_new(&why, capture.model,
-			     &(struct why_query){.tid = 11,
-						 .from_ts = MS,
-						 .to_ts = 50 * MS,
-						 .names = names},
+			     &(struct why_query){
+				     .tid = 11, .from_ts = MS, .to_ts = 50 * MS, .names = names},
 			     &err),
 		     err);
 	check_part(why, 0, "lock", 49 * MS, 0, "likely",

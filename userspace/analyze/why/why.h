@@ -66,7 +66,8 @@ struct why_by_cause {
 };
 #define WHY_BY_CAUSE_MAX (WHY_CAUSE_COUNT + 1)
 /* Fills in the sums, the largest first; `sums` has room for WHY_BY_CAUSE_MAX. Returns their number.
- * What delays an event loop comes before its idle time. The times add up to the duration of the instance. */
+ * What delays an event loop comes before its idle time. The times add up to the duration of the
+ * instance. */
 uint32_t why_by_cause(const struct why *why, const struct why_instance *instance,
 		      struct why_by_cause *sums);
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "analyze/why/why.h"
-#include "analyze/why/why_idle.h"
+#include "analyze/why/why_idle_internal.h"
 
 /* As the parts are sorted: what delays an event loop comes before its idle time. */
 static int comes_first(const void *left, const void *right, void *delay_ns)
@@ -37,8 +37,7 @@ uint32_t why_by_cause(const struct why *why, const struct why_instance *instance
 		const struct why_part *part = &why->parts.data[instance->part + i];
 		uint32_t at = 0;
 
-		while (at < count &&
-		       (sums[at].cause != part->cause || sums[at].idle != part->idle))
+		while (at < count && (sums[at].cause != part->cause || sums[at].idle != part->idle))
 			at++;
 		if (at == count)
 			sums[count++] = (struct why_by_cause){

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "analyze/why/why_await_internal.h"
-#include "analyze/why/why_idle.h"
+#include "analyze/why/why_idle_internal.h"
 #include "util/memory.h"
 
 struct why_instance why_span_instance(const struct model *model, uint32_t index)

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "analyze/why/why_idle.h"
+#include "analyze/why/why_idle_internal.h"
 #include "analyze/why/why_parts_internal.h"
 #include "util/memory.h"
 

@@ -95,7 +95,7 @@ struct why_walk {
 	VEC(struct why_stack) stacks; /* cache */
 	struct map python_of;         /* pid → enum wait_python */
 	struct map futex_uses;        /* user stack number → enum futex_use */
-	struct map retries_of;   /* user stack number → text of why_polls_retries() */
+	struct map retries_of;        /* user stack number → text of why_polls_retries() */
 	struct map go_of;        /* pid → WHY_GO, or the number of stacks without Go functions */
 	bool has_go;             /* one of the processes is a Go program */
 	VEC(uint32_t) sockets;   /* objects with two ends, sorted by them */

@@ -130,10 +130,13 @@ struct why_polls why_polls_of(const struct why_walk *walk, const struct why_bloc
 	struct why_polls polls = {.call = -1, .wait = MODEL_NONE};
 	size_t next;
 
+	/* Sums over all spans do not show it. */
+	if (walk->no_chains)
+		return polls;
 	if (checks_after(walk, blocked->thread, blocked->index, &next, &polls.ran_ns)) {
-		polls.call = sampled_call(walk, blocked->thread, blocked->interval->to_ts,
-					  of->intervals.data[next].from_ts,
-					  blocked->interval->syscall);
+		polls.call =
+			sampled_call(walk, blocked->thread, blocked->interval->to_ts,
+				     of->intervals.data[next].from_ts, blocked->interval->syscall);
 	} else {
 		polls.ran_ns = 0;
 		if (!checks_before(walk, blocked->thread, blocked->index))

@@ -7,8 +7,7 @@
 
 struct why_verdict why_blocked_at_sleep(struct why_walk *walk, struct why_blocked *blocked)
 {
-	enum why_grade grade =
-		blocked->waker.interrupt ? WHY_GRADE_CERTAIN : WHY_GRADE_LIKELY;
+	enum why_grade grade = blocked->waker.interrupt ? WHY_GRADE_CERTAIN : WHY_GRADE_LIKELY;
 	uint32_t retries = why_polls_retries(walk, blocked);
 	struct why_verdict verdict;
 

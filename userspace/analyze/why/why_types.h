@@ -163,7 +163,8 @@ struct why_part {
 	/* The chain of the longest stretch. Its first step is the instance's own wait, its last one
 	 * the culprit's. */
 	uint32_t step, step_count; /* range in why.steps */
-	/* An event loop waited for its next event until its timeout expired; in why_idle.h. */
+	/* An event loop waited for its next event until its timeout expired; in
+	 * why_idle_internal.h. */
 	bool idle;
 	struct why_polls polls; /* of its sleeps; sleeps 0: it does not poll */
 	/* Where the culprit ran, by its samples: a range in why.places, by falling count. */

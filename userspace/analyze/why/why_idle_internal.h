@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Idle time of event loops. A thread that calls epoll_wait() outside of all spans waits for whatever
- * comes next. If its timeout expires, nothing came, so that this time delayed nothing. A call that
- * blocks the loop meanwhile delays all its other work, even if it takes far less time. So the time of
- * what delays comes before idle time, in all lists of causes.
+ * Idle time of event loops. A thread that calls epoll_wait() outside of all spans waits for
+ * whatever comes next. If its timeout expires, nothing came, so that this time delayed nothing. A
+ * call that blocks the loop meanwhile delays all its other work, even if it takes far less time. So
+ * the time of what delays comes before idle time, in all lists of causes.
  */
-#ifndef WAFFLE_ANALYZE_WHY_WHY_IDLE_H
-#define WAFFLE_ANALYZE_WHY_WHY_IDLE_H
+#ifndef WAFFLE_ANALYZE_WHY_WHY_IDLE_INTERNAL_H
+#define WAFFLE_ANALYZE_WHY_WHY_IDLE_INTERNAL_H
 
 #include "analyze/why/why_types.h"
 
