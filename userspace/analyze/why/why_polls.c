@@ -106,6 +106,9 @@ static bool checks_before(const struct why_walk *walk, uint32_t thread, size_t i
 	return false;
 }
 
+/* Limit of the samples to examine between two sleeps. */
+#define SAMPLES_MAX 8
+
 /* The system call in which a sample hit the thread between two times; -1: none. */
 static int16_t sampled_call(const struct why_walk *walk, uint32_t thread, uint64_t from,
 			    uint64_t to, int16_t sleep)
@@ -116,7 +119,8 @@ static int16_t sampled_call(const struct why_walk *walk, uint32_t thread, uint64
 			       samples[at].thread < thread ||
 				       (samples[at].thread == thread && samples[at].ts < from));
 
-	for (; i < count && samples[i].thread == thread && samples[i].ts < to; i++) {
+	for (size_t end = i + SAMPLES_MAX;
+	     i < count && i < end && samples[i].thread == thread && samples[i].ts < to; i++) {
 		walk->why->searched++;
 		if (samples[i].syscall >= 0 && samples[i].syscall != sleep)
 			return samples[i].syscall;
