@@ -28,7 +28,7 @@ enum waffle_rec_kind {
 	WAFFLE_REC_EXIT,      /* a traced thread is gone */
 	WAFFLE_REC_LOSS,      /* records were dropped in an interval */
 	WAFFLE_REC_WAIT,      /* details of a wait of at least wait_min_ns */
-	WAFFLE_REC_WAKE,      /* details of the wake-up that ended such a wait */
+	WAFFLE_REC_WAKE,      /* details of the wake-up that ended such a wait, or an older one */
 	WAFFLE_REC_FAULT,     /* page faults of a thread */
 	WAFFLE_REC_IO,        /* a block device has completed a request */
 	WAFFLE_REC_SIGNAL,    /* a signal was sent to a traced process */

@@ -116,10 +116,28 @@ static __always_inline void waits_for(struct thread_state *state, __u32 number)
 		__sync_fetch_and_add(&count->threads, 1);
 }
 
+/* How long a thread that is woken has waited, if that needs details; 0: it does not. A wait that
+ * began before the capture counts as just long enough: only the stack of its end shows what it was
+ * for. */
+static __always_inline __u64 waited_long(const struct thread_state *state, __u32 flags)
+{
+	__u64 waited_ns;
+
+	if (!(config.wait_sources & WAFFLE_WAIT_STACKS))
+		return 0;
+	if (state->on_cpu == THREAD_UNSEEN)
+		return flags & WAFFLE_SWITCH_NEW ? 0 : config.wait_min_ns ?: 1;
+	if (!state->wait.blocks)
+		return 0;
+	waited_ns = state->wake_ts - state->wait.from_ts;
+	return waited_ns >= config.wait_min_ns ? waited_ns ?: 1 : 0;
+}
+
 static __always_inline void woken(void *ctx, struct task_struct *task, __u32 flags)
 {
 	struct thread_state *state = finished ? NULL : thread_get(task);
 	struct task_struct *waker;
+	__u64 waited_ns;
 
 	if (!state)
 		return;
@@ -131,10 +149,9 @@ static __always_inline void woken(void *ctx, struct task_struct *task, __u32 fla
 	state->wake_flags = flags | interrupt_flags(ctx, waker, state);
 	if (state->on_cpu != THREAD_ON_CPU)
 		waits_for(state, task->thread_info.cpu + 1);
-	if (config.wait_sources & WAFFLE_WAIT_STACKS && state->wait.blocks &&
-	    state->wake_ts - state->wait.from_ts >= config.wait_min_ns)
-		wake_emit(ctx, task, state->wake_flags & WAKER_FLAGS, state->wake_ts,
-			  state->wake_ts - state->wait.from_ts);
+	waited_ns = waited_long(state, flags);
+	if (waited_ns)
+		wake_emit(ctx, task, state->wake_flags & WAKER_FLAGS, state->wake_ts, waited_ns);
 }
 
 SEC("tp_btf/sched_waking")

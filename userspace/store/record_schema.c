@@ -297,8 +297,9 @@ const struct record_kind record_kinds[] = {
 				  "A wait that was not short. `ts` and `tid` are those of the "
 				  "switch that brought the thread back to a CPU."),
 	[WAFFLE_REC_WAKE] = WORDS(wake, WAITS,
-				  "The wake-up that ended such a wait. `tid` is the waker, also "
-				  "if an interrupt on its CPU woke the thread."),
+				  "The wake-up that ended such a wait, or one that began before "
+				  "the capture. `tid` is the waker, also if an interrupt on its "
+				  "CPU woke the thread."),
 	[WAFFLE_REC_FAULT] =
 		WORDS(fault, WAITS, "Page faults of `tid`. `ts` is the time of the last one."),
 	[WAFFLE_REC_IO] = WORDS(io, WAITS,

@@ -56,15 +56,18 @@ int why_new(struct why **why, const struct model *model, const struct why_query 
 	    struct error *err);
 void why_free(struct why *why);
 
-/* The time of an instance with one cause, summed over all culprits. */
+/* The time of an instance with one cause, summed over all culprits. Idle time is apart. */
 struct why_by_cause {
 	enum why_cause cause;
+	bool idle;
 	uint64_t ns;
 	uint32_t culprits; /* their number, at least 1 */
 	uint32_t largest;  /* its largest part: why.parts.data[instance->part + largest] */
 };
-/* Fills in the sums, the largest first; `sums` has room for WHY_CAUSE_COUNT. Returns their number.
- * The times add up to the duration of the instance. */
+#define WHY_BY_CAUSE_MAX (WHY_CAUSE_COUNT + 1)
+/* Fills in the sums, the largest first; `sums` has room for WHY_BY_CAUSE_MAX. Returns their number.
+ * What delays an event loop comes before its idle time. The times add up to the duration of the
+ * instance. */
 uint32_t why_by_cause(const struct why *why, const struct why_instance *instance,
 		      struct why_by_cause *sums);
 

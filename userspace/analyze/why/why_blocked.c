@@ -9,6 +9,7 @@
 #include "analyze/why/why_hang.h"
 #include "util/hash.h"
 #include "util/memory.h"
+#include "util/syscall_names.h"
 
 /* ---- decisions by the kernel stack ---- */
 
@@ -388,6 +389,15 @@ static struct why_step *blocked_push(struct why_walk *walk, const struct why_blo
 	return step;
 }
 
+/* The timeout of an event loop expired: it had nothing to do. In a span, or on the way of a chain,
+ * somebody waits for that. A thread that calls poll() may wait for the answer to a request. */
+static bool is_idle_loop(const struct why_blocked *blocked, const struct why_verdict *verdict)
+{
+	return verdict->kind == WHY_VERDICT_END && verdict->cause == WHY_TIMER &&
+	       blocked->kind == WAIT_POLL && blocked->waiting.outside &&
+	       syscall_name_is_epoll(blocked->facts.syscall);
+}
+
 struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_stretch *stretch)
 {
 	const struct why_link *link = stretch->link;
@@ -445,5 +455,8 @@ struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_s
 		verdict = by_call(walk, &blocked, &stretch->await);
 	else if (blocked.kind != WAIT_STOPPED)
 		verdict = by_meaning(walk, &blocked);
-	return verdict.kind == WHY_VERDICT_NONE ? by_kind(walk, &blocked) : verdict;
+	if (verdict.kind == WHY_VERDICT_NONE)
+		verdict = by_kind(walk, &blocked);
+	verdict.idle = is_idle_loop(&blocked, &verdict);
+	return verdict;
 }

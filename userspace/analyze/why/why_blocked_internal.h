@@ -81,8 +81,13 @@ struct why_verdict why_blocked_at_unknown_device(struct why_walk *walk,
 /* A device request ended a wait for several things. Undecided if that is not certain enough. */
 struct why_verdict why_blocked_polled_device(struct why_walk *walk, struct why_blocked *blocked);
 
+/* The sleep, if the thread polls; in why_polls.c. */
+struct why_polls why_polls_of(const struct why_walk *walk, const struct why_blocked *blocked);
+/* Text of the lock for which it sleeps to try again, if its functions show that; 0: they do not. */
+uint32_t why_polls_retries(struct why_walk *walk, const struct why_blocked *blocked);
+
 /* Sleeping, stopped, or held by waffle-bpf; in why_stopped.c. */
-struct why_verdict why_blocked_at_sleep(struct why_walk *walk, const struct why_blocked *blocked);
+struct why_verdict why_blocked_at_sleep(struct why_walk *walk, struct why_blocked *blocked);
 struct why_verdict why_blocked_at_stop(struct why_walk *walk, const struct why_blocked *blocked);
 /* Whether waffle-bpf held a new program: the kernel asks it before it opens the file. */
 bool why_blocked_is_own_hold(const struct why_walk *walk, const struct why_blocked *blocked);

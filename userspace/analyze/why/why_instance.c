@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyze/why/why_await_internal.h"
+#include "analyze/why/why_idle_internal.h"
 #include "util/memory.h"
 
 struct why_instance why_span_instance(const struct model *model, uint32_t index)
@@ -45,8 +46,35 @@ static int larger(const void *left, const void *right)
 	return a->part.thread < b->part.thread ? -1 : a->part.thread > b->part.thread;
 }
 
+#define DIGITS "0123456789"
+
 /* Up to this many similar threads stay apart. */
 #define ALIKE_MAX 4
+
+/* Puts what delays an event loop in front of the time in which it is idle. */
+static int comes_first(const void *left, const void *right, void *delay_ns)
+{
+	const struct why_part *a = &((const struct why_sum *)left)->part;
+	const struct why_part *b = &((const struct why_sum *)right)->part;
+	uint64_t least_ns = *(const uint64_t *)delay_ns;
+	bool delays = why_idle_is_delay(a->cause, a->idle, a->ns, least_ns);
+
+	if (delays != why_idle_is_delay(b->cause, b->idle, b->ns, least_ns))
+		return delays ? -1 : 1;
+	return larger(left, right);
+}
+
+static void sums_sort(struct why_walk *walk, const struct why_instance *instance)
+{
+	uint64_t least_ns = UINT64_MAX;
+
+	for (size_t i = 0; i < walk->sums.len; i++)
+		if (walk->sums.data[i].part.idle)
+			least_ns = why_idle_delay_ns(instance->to_ts - instance->from_ts);
+	if (walk->sums.len)
+		qsort_r(walk->sums.data, walk->sums.len, sizeof(*walk->sums.data), comes_first,
+			&least_ns);
+}
 
 static int compare(uint32_t a, uint32_t b)
 {
@@ -103,6 +131,7 @@ static void add_sum(struct why_walk *walk, struct why_sum *to, const struct why_
 	why_sampled_join(walk, to, sum);
 	to->part.ns += sum->part.ns;
 	to->part.stretches += sum->part.stretches;
+	why_polls_add(&to->part.polls, &sum->part.polls);
 	for (unsigned i = 0; i <= WHY_GRADE_CERTAIN; i++)
 		to->grade_ns[i] += sum->grade_ns[i];
 }
@@ -134,9 +163,10 @@ static struct why_sum group_sum(struct why_walk *walk, const struct why_sum *sum
 	return all;
 }
 
-/* How sums are folded: of those that `takes` selects, more than ALIKE_MAX that `kin` finds equal
+/* How sums are folded: of those that `takes` selects, more than `apart` that `kin` finds equal
  * become one. `compare` sorts by `kin` first, then by process and thread. */
 struct sum_folding {
+	size_t apart;
 	bool (*takes)(const struct why_walk *walk, const struct why_sum *sum);
 	int (*kin)(const struct model *model, const struct why_sum *a, const struct why_sum *b);
 	int (*compare)(const void *left, const void *right, void *model);
@@ -164,13 +194,13 @@ static void fold(struct why_walk *walk, const struct sum_folding *folding)
 	struct why_sum *sums = walk->sums.data;
 	size_t taken = taken_first(walk, folding), kept = 0;
 
-	if (taken <= ALIKE_MAX)
+	if (taken <= folding->apart)
 		return;
 	qsort_r(sums, taken, sizeof(*sums), folding->compare, (void *)walk->model);
 	for (size_t i = 0, end; i < taken; i = end) {
 		for (end = i + 1; end < taken && !folding->kin(walk->model, &sums[i], &sums[end]);)
 			end++;
-		if (end - i <= ALIKE_MAX) {
+		if (end - i <= folding->apart) {
 			memmove(&sums[kept], &sums[i], (end - i) * sizeof(*sums));
 			kept += end - i;
 			continue;
@@ -191,7 +221,45 @@ static bool is_other(const struct why_walk *walk, const struct why_sum *sum)
 	       sum->part.thread < walk->model->threads.len;
 }
 
-static const struct sum_folding fold_threads = {is_other, alike, alike_compare, NULL};
+static const struct sum_folding fold_threads = {ALIKE_MAX, is_other, alike, alike_compare, NULL};
+
+/* ---- pools ---- */
+
+/* Threads of a pool have numbers in their names: pool-1, pool-2. If they sleep in the same place,
+ * their time has one cause, however few they are. */
+static bool is_sleep_of_other(const struct why_walk *walk, const struct why_sum *sum)
+{
+	return is_other(walk, sum) &&
+	       (sum->part.cause == WHY_SLEEP || sum->part.cause == WHY_TIMER) && sum->stack;
+}
+
+/* Compares names without their numbers. */
+static int pool_compare(const char *a, const char *b)
+{
+	for (;; a++, b++) {
+		a += strspn(a, DIGITS);
+		b += strspn(b, DIGITS);
+		if (*a != *b || !*a)
+			return (unsigned char)*a - (unsigned char)*b;
+	}
+}
+
+static int pool_kin(const struct model *model, const struct why_sum *a, const struct why_sum *b)
+{
+	return compare(a->part.cause, b->part.cause) ?: compare(pid_of(model, a), pid_of(model, b))
+		       ?: compare(a->stack, b->stack) ?: compare(a->site, b->site)
+			       ?: pool_compare(model_thread_name(model, a->part.thread),
+					       model_thread_name(model, b->part.thread));
+}
+
+static int pool_order(const void *left, const void *right, void *arg)
+{
+	const struct why_sum *a = left, *b = right;
+
+	return pool_kin(arg, a, b) ?: compare(a->part.thread, b->part.thread) ?: larger(a, b);
+}
+
+static const struct sum_folding fold_pools = {1, is_sleep_of_other, pool_kin, pool_order, NULL};
 
 /* ---- many objects ---- */
 
@@ -217,7 +285,8 @@ static int object_kin(const struct model *model, const struct why_sum *a, const 
 	bool thread_a = a->part.thread < model->threads.len;
 	bool thread_b = b->part.thread < model->threads.len;
 	int order = compare(a->part.cause, b->part.cause) ?: compare(thread_a, thread_b)
-			    ?: compare(a->own, b->own) ?: compare(a->site, b->site);
+			    ?: compare(a->own, b->own) ?: compare(a->site, b->site)
+			    ?: compare(a->part.idle, b->part.idle);
 
 	if (order || !thread_a)
 		return order;
@@ -259,10 +328,10 @@ static int object_of_thread(const struct model *model, const struct why_sum *a,
 	return object_kin(model, a, b) ?: compare(a->part.thread, b->part.thread);
 }
 
-static const struct sum_folding fold_objects_of_thread = {is_small_object, object_of_thread,
-							  object_compare, name_objects};
-static const struct sum_folding fold_objects = {is_small_object, object_kin, object_compare,
-						name_objects};
+static const struct sum_folding fold_objects_of_thread = {
+	ALIKE_MAX, is_small_object, object_of_thread, object_compare, name_objects};
+static const struct sum_folding fold_objects = {ALIKE_MAX, is_small_object, object_kin,
+						object_compare, name_objects};
 
 void why_instance_judge(struct why_instance *instance, const struct why_walk *walk)
 {
@@ -282,6 +351,8 @@ static void grade(struct why_sum *sum, const struct why_instance *instance)
 	bool doubtful = instance->loss || instance->begun_before || elsewhere;
 
 	sum->part.grade = why_grade_of(sum->grade_ns, sum->part.ns);
+	if (!why_polls_are(&sum->part.polls, sum->part.stretches, sum->part.ns))
+		sum->part.polls = (struct why_polls){0};
 	if (doubtful && sum->part.grade == WHY_GRADE_CERTAIN)
 		sum->part.grade = WHY_GRADE_LIKELY;
 }
@@ -298,8 +369,7 @@ static void add_own(struct why_instance *instance, const struct why_walk *walk,
 void why_instance_take(struct why *why, struct why_walk *walk, struct why_instance *instance)
 {
 	why_instance_judge(instance, walk);
-	if (walk->sums.len)
-		qsort(walk->sums.data, walk->sums.len, sizeof(*walk->sums.data), larger);
+	sums_sort(walk, instance);
 	instance->part = (uint32_t)why->parts.len;
 	instance->part_count = (uint32_t)walk->sums.len;
 	for (size_t i = 0; i < walk->sums.len; i++) {
@@ -339,11 +409,23 @@ void why_instance_parts(struct why *why, struct why_walk *walk, struct why_insta
 	}
 }
 
+/* Where the culprit waits, at the end of its longest chain; 0: unknown. */
+static uint32_t stack_of(const struct why_walk *walk, const struct why_sum *sum)
+{
+	const struct why_steps *chain = &walk->chains.data[sum->chain];
+	uint32_t wait = chain->steps[sum->part.step_count - 1].wait;
+
+	return wait < walk->model->waits.len ? walk->model->waits.data[wait].user_stack : 0;
+}
+
 static void fold_all(struct why_walk *walk, const struct why_instance *instance)
 {
-	for (size_t i = 0; i < walk->sums.len; i++)
+	for (size_t i = 0; i < walk->sums.len; i++) {
 		walk->sums.data[i].own = walk->sums.data[i].part.thread == instance->thread;
+		walk->sums.data[i].stack = stack_of(walk, &walk->sums.data[i]);
+	}
 	fold(walk, &fold_threads);
+	fold(walk, &fold_pools);
 	fold(walk, &fold_objects_of_thread);
 	fold(walk, &fold_objects);
 }

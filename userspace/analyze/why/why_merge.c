@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "analyze/why/why_idle_internal.h"
+#include "analyze/why/why_parts_internal.h"
 #include "util/memory.h"
 
 /* A part of an instance, with what decides whether it is merged with another. */
@@ -31,8 +33,9 @@ static int rows_compare_kind(const struct merge_row *a, const struct merge_row *
 {
 	return compare(a->part->cause, b->part->cause)
 		       ?: compare(a->own, b->own)
-			       ?: compare(a->comm, b->comm)
-				       ?: compare(object_of(a->part), object_of(b->part));
+			       ?: compare(a->part->idle, b->part->idle)
+				       ?: compare(a->comm, b->comm)
+					       ?: compare(object_of(a->part), object_of(b->part));
 }
 
 static int rows_compare(const void *left, const void *right)
@@ -42,10 +45,15 @@ static int rows_compare(const void *left, const void *right)
 	return rows_compare_kind(a, b) ?: compare(a->part->thread, b->part->thread);
 }
 
-static int parts_compare(const void *left, const void *right)
+/* As the parts of one instance are sorted: what delays event loops comes before their idle time. */
+static int parts_compare(const void *left, const void *right, void *delay_ns)
 {
 	const struct why_merged_part *a = left, *b = right;
+	uint64_t least_ns = *(const uint64_t *)delay_ns;
+	bool delays = why_idle_is_delay(a->cause, a->idle, a->ns, least_ns);
 
+	if (delays != why_idle_is_delay(b->cause, b->idle, b->ns, least_ns))
+		return delays ? -1 : 1;
 	if (a->ns != b->ns)
 		return a->ns > b->ns ? -1 : 1;
 	return compare(a->cause, b->cause) ?: compare(a->thread, b->thread);
@@ -57,6 +65,7 @@ static struct why_merged_part rows_add(const struct merge_row *rows, size_t coun
 	const struct why_part *first = rows->part;
 	struct why_merged_part sum = {.cause = first->cause,
 				      .own = rows->own,
+				      .idle = first->idle,
 				      .thread = first->thread,
 				      .object = first->object};
 	uint64_t of_thread = 0, most = 0;
@@ -75,8 +84,11 @@ static struct why_merged_part rows_add(const struct merge_row *rows, size_t coun
 		}
 		sum.ns += part->ns;
 		sum.stretches += part->stretches;
+		why_polls_add(&sum.polls, &part->polls);
 		sum.grade_ns[part->grade] += part->ns;
 	}
+	if (!why_polls_are(&sum.polls, sum.stretches, sum.ns))
+		sum.polls = (struct why_polls){0};
 	sum.grade = why_grade_of(sum.grade_ns, sum.ns);
 	return sum;
 }
@@ -110,6 +122,7 @@ static struct merge_row *rows_new(const struct why *why, struct why_merged *merg
 
 void why_merge(struct why_merged *merged, const struct why *why)
 {
+	uint64_t least_ns = UINT64_MAX;
 	struct merge_row *rows;
 	size_t count = 0;
 
@@ -123,11 +136,13 @@ void why_merge(struct why_merged *merged, const struct why *why)
 		for (end = i + 1; end < count && !rows_compare_kind(&rows[i], &rows[end]);)
 			end++;
 		vec_add(&merged->parts, rows_add(&rows[i], end - i));
+		if (rows[i].part->idle)
+			least_ns = why_idle_delay_ns(merged->ns);
 	}
 	free(rows);
 	if (merged->parts.len)
-		qsort(merged->parts.data, merged->parts.len, sizeof(*merged->parts.data),
-		      parts_compare);
+		qsort_r(merged->parts.data, merged->parts.len, sizeof(*merged->parts.data),
+			parts_compare, &least_ns);
 }
 
 void why_merged_free(struct why_merged *merged)

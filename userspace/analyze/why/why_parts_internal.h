@@ -35,7 +35,10 @@ struct why_sum_slot {
 struct why_sum {
 	struct why_part part;
 	uint32_t site; /* of the culprit's span: spans of one site count as one culprit */
-	bool own;      /* the culprit is the instance's thread; known while sums are folded */
+	/* Known while sums are folded: the culprit is the instance's thread; number of the user
+	 * stack of its longest wait, or 0. */
+	bool own;
+	uint32_t stack;
 	uint64_t longest_ns;
 	uint64_t grade_ns[WHY_GRADE_CERTAIN + 1];
 	uint32_t chain; /* index in why_walk.chains */
@@ -92,6 +95,7 @@ struct why_walk {
 	VEC(struct why_stack) stacks; /* cache */
 	struct map python_of;         /* pid → enum wait_python */
 	struct map futex_uses;        /* user stack number → enum futex_use */
+	struct map retries_of;        /* user stack number → text of why_polls_retries() */
 	struct map go_of;        /* pid → WHY_GO, or the number of stacks without Go functions */
 	bool has_go;             /* one of the processes is a Go program */
 	VEC(uint32_t) sockets;   /* objects with two ends, sorted by them */
@@ -189,9 +193,16 @@ struct why_verdict {
 	enum why_grade grade;
 	uint32_t span; /* the culprit's */
 	uint32_t object;
+	bool idle; /* as in struct why_part */
+	struct why_polls polls;
 	/* WHY_VERDICT_FOLLOW */
 	struct why_link link;
 };
+/* Adds up sleeps; in why_polls.c. */
+void why_polls_add(struct why_polls *to, const struct why_polls *polls);
+/* Whether so many sleeps, of all stretches of a part and its time, mean that the thread polls. */
+bool why_polls_are(const struct why_polls *polls, uint64_t stretches, uint64_t ns);
+
 #define WHY_UNDECIDED ((struct why_verdict){.kind = WHY_VERDICT_NONE})
 
 /* The time of a thread in one state that is explained at once. */

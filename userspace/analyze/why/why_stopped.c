@@ -5,17 +5,26 @@
 #include <signal.h>
 #include <string.h>
 
-struct why_verdict why_blocked_at_sleep(struct why_walk *walk, const struct why_blocked *blocked)
+struct why_verdict why_blocked_at_sleep(struct why_walk *walk, struct why_blocked *blocked)
 {
+	enum why_grade grade = blocked->waker.interrupt ? WHY_GRADE_CERTAIN : WHY_GRADE_LIKELY;
+	uint32_t retries = why_polls_retries(walk, blocked);
+	struct why_verdict verdict;
+
 	/* It was frozen while it slept; we do not know since when. */
 	if (!blocked->waker.interrupt && blocked->waker.thread != MODEL_NONE &&
 	    blocked->waker.hints & WHY_HINT_THAW)
 		return why_blocked_end(walk, blocked, WHY_STOPPED, WHY_GRADE_LIKELY,
 				       blocked->waker.thread);
 	/* A timer's interrupt ends a sleep. */
-	return why_blocked_end(walk, blocked, WHY_SLEEP,
-			       blocked->waker.interrupt ? WHY_GRADE_CERTAIN : WHY_GRADE_LIKELY,
-			       blocked->thread);
+	if (retries) {
+		blocked->object = retries;
+		verdict = why_blocked_end(walk, blocked, WHY_LOCK, WHY_GRADE_LIKELY, MODEL_NONE);
+	} else {
+		verdict = why_blocked_end(walk, blocked, WHY_SLEEP, grade, blocked->thread);
+	}
+	verdict.polls = why_polls_of(walk, blocked);
+	return verdict;
 }
 
 /* ---- stopped ---- */

@@ -71,7 +71,8 @@ bool why_walk_is_on_path(const struct why_walk *walk, uint32_t thread)
 static bool sum_is(const struct why_sum *sum, const struct why_part *part, uint32_t site)
 {
 	return sum->part.cause == part->cause && sum->part.thread == part->thread &&
-	       sum->part.object == part->object && sum->site == site;
+	       sum->part.object == part->object && sum->part.idle == part->idle &&
+	       sum->site == site;
 }
 
 static uint64_t sum_hash(const struct why_part *part, uint32_t site)
@@ -173,7 +174,8 @@ void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
 				.threads = verdict->thread != MODEL_NONE,
 				.processes = verdict->thread != MODEL_NONE,
 				.span = verdict->span,
-				.object = verdict->object};
+				.object = verdict->object,
+				.idle = verdict->idle};
 	uint64_t ns = last->to_ts - last->from_ts;
 	uint32_t site = MODEL_NONE;
 	struct why_sum *sum;
@@ -189,6 +191,7 @@ void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
 	sum->part.ns += ns;
 	sum->part.stretches++;
 	sum->grade_ns[grade] += ns;
+	why_polls_add(&sum->part.polls, &verdict->polls);
 	why_sampled_add(walk, sum, verdict);
 	if (ns > sum->longest_ns) {
 		sum->longest_ns = ns;
@@ -210,5 +213,10 @@ struct why_verdict why_verdict_end(const struct why_walk *walk, enum why_cause c
 					       : why_intervals_span(&walk->intervals, thread,
 								    last->from_ts, &until);
 
-	return (struct why_verdict){WHY_VERDICT_END, thread, cause, grade, span, object, {0}};
+	return (struct why_verdict){.kind = WHY_VERDICT_END,
+				    .thread = thread,
+				    .cause = cause,
+				    .grade = grade,
+				    .span = span,
+				    .object = object};
 }

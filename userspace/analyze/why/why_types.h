@@ -134,6 +134,16 @@ struct why_record {
 	uint8_t role;
 };
 
+/* Sleeps of a thread that polls: between them it runs only for as long as a check takes. */
+struct why_polls {
+	uint64_t sleeps, slept_ns;
+	uint64_t ran_ns; /* how long it ran between them */
+	/* The system call in which samples hit it between them most often, if votes is not 0. */
+	int16_t call;
+	uint32_t votes;
+	uint32_t wait; /* the last one whose stack is known, in model.waits; or MODEL_NONE */
+};
+
 /* The time of an instance with one cause and one culprit, summed over all its stretches. */
 struct why_part {
 	enum why_cause cause;
@@ -153,6 +163,10 @@ struct why_part {
 	/* The chain of the longest stretch. Its first step is the instance's own wait, its last one
 	 * the culprit's. */
 	uint32_t step, step_count; /* range in why.steps */
+	/* An event loop waited for its next event until its timeout expired; in
+	 * why_idle_internal.h. */
+	bool idle;
+	struct why_polls polls; /* of its sleeps; sleeps 0: it does not poll */
 	/* Where the culprit ran, by its samples: a range in why.places, by falling count. */
 	uint32_t place, place_count;
 };

@@ -20,6 +20,7 @@ void why_walk_free(struct why_walk *walk)
 	vec_free(&walk->stacks);
 	map_free(&walk->python_of);
 	map_free(&walk->futex_uses);
+	map_free(&walk->retries_of);
 	map_free(&walk->go_of);
 	why_peers_free(walk);
 	map_free(&walk->cgroups);

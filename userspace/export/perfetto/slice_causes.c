@@ -114,7 +114,7 @@ static void span_add(struct slice_causes *causes, const struct why *why,
 		     const struct why_instance *instance)
 {
 	uint64_t whole = instance->to_ts - instance->from_ts;
-	struct why_by_cause sums[WHY_CAUSE_COUNT];
+	struct why_by_cause sums[WHY_BY_CAUSE_MAX];
 	uint32_t count;
 
 	if (!whole || instance->running_ns >= whole - whole / RUNNING_PARTS)
@@ -144,7 +144,7 @@ static uint32_t culprit_text(struct slice_causes *causes, const struct why *why,
 static void wait_explain(struct slice_causes *causes, struct wait_slice *wait,
 			 const struct why *why, const struct why_instance *instance)
 {
-	struct why_by_cause sums[WHY_CAUSE_COUNT];
+	struct why_by_cause sums[WHY_BY_CAUSE_MAX];
 	uint32_t count = causes_sum(why, instance, sums);
 	const struct why_part *part;
 

@@ -292,6 +292,24 @@ static void cause_records_json(const struct why_json_printer *printer, const str
 	vec_free(&numbers);
 }
 
+static void polls_json(const struct why_json_printer *printer, const struct why_polls *polls)
+{
+	const char *call =
+		polls->votes ? syscall_name(printer->model->meta->machine, polls->call) : NULL;
+	struct json *json = printer->json;
+
+	if (!polls->sleeps)
+		return;
+	json_key(json, "polls");
+	json_object_begin(json);
+	json_field_u64(json, "sleeps", polls->sleeps);
+	json_field_u64(json, "slept_ns", polls->slept_ns);
+	json_field_u64(json, "ran_ns", polls->ran_ns);
+	if (call)
+		json_field_string(json, "seen_in", call);
+	json_object_end(json);
+}
+
 static void cause_json(const struct why_json_printer *printer, const struct why_instance *instance,
 		       const struct why_part *part)
 {
@@ -308,6 +326,9 @@ static void cause_json(const struct why_json_printer *printer, const struct why_
 	json_field_u64(json, "processes", part->processes);
 	if (part->objects > 1)
 		json_field_u64(json, "objects", part->objects);
+	if (part->idle)
+		json_field_bool(json, "idle", true);
+	polls_json(printer, &part->polls);
 	json_key(json, "culprit");
 	json_object_begin(json);
 	thread_fields(printer, part->thread);
@@ -340,7 +361,7 @@ static void parts_json(struct json *json, const struct why_instance *instance)
 static void by_cause_json(const struct why_json_printer *printer,
 			  const struct why_instance *instance)
 {
-	struct why_by_cause sums[WHY_CAUSE_COUNT];
+	struct why_by_cause sums[WHY_BY_CAUSE_MAX];
 	uint32_t count = why_by_cause(printer->why, instance, sums);
 	uint64_t duration_ns = instance->to_ts - instance->from_ts;
 	struct json *json = printer->json;
@@ -350,6 +371,8 @@ static void by_cause_json(const struct why_json_printer *printer,
 	for (uint32_t i = 0; i < count; i++) {
 		json_object_begin(json);
 		json_field_string(json, "cause", why_causes[sums[i].cause].name);
+		if (sums[i].idle)
+			json_field_bool(json, "idle", true);
 		json_field_f64(json, "share",
 			       duration_ns ? (double)sums[i].ns / (double)duration_ns : 0);
 		json_field_u64(json, "duration_ns", sums[i].ns);

@@ -68,6 +68,21 @@ static void put_python_line(const struct why_printer *printer, const struct stac
 	fprintf(printer->out, ":%u)", frame->line);
 }
 
+void why_put_function(const struct why_printer *printer, uint32_t wait, const char *before)
+{
+	const struct model_wait *of;
+	struct stack_frame inner;
+
+	if (wait >= printer->model->waits.len)
+		return;
+	of = &printer->model->waits.data[wait];
+	if (!stack_names_inner(printer->view->names, of->user_stack, of->from_ts, &inner))
+		return;
+	fputs(before, printer->out);
+	why_put(printer, inner.function);
+	put_python_line(printer, &inner);
+}
+
 /* True: the thread waited in epoll_wait(), and the object is the file that became ready. */
 static bool is_ready(const char *syscall, const char *object)
 {
@@ -78,8 +93,6 @@ static void put_place(const struct why_printer *printer, const struct why_step *
 {
 	const char *object = strtab_get(printer->why->texts, step->object);
 	const char *name = NULL;
-	const struct model_wait *wait;
-	struct stack_frame inner;
 
 	if (step->syscall >= 0)
 		name = syscall_name(printer->model->meta->machine, step->syscall);
@@ -91,14 +104,7 @@ static void put_place(const struct why_printer *printer, const struct why_step *
 		fputs(is_ready(name, object) ? ", ready: " : " on ", printer->out);
 		why_put(printer, object);
 	}
-	if (step->wait >= printer->model->waits.len)
-		return;
-	wait = &printer->model->waits.data[step->wait];
-	if (stack_names_inner(printer->view->names, wait->user_stack, wait->from_ts, &inner)) {
-		fputs(", called within ", printer->out);
-		why_put(printer, inner.function);
-		put_python_line(printer, &inner);
-	}
+	why_put_function(printer, step->wait, ", called within ");
 }
 
 /* Prints what the kernel stack reveals about a wait: ": waits for a commit of the journal (jbd2),

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that nobody prepared, in no span: event loops, threads that poll, pools. The first cause has to be the right
+one."""
+
+import time
+
+import pytest
+
+import why_json
+from tracer import tries
+
+MS = 1_000_000
+
+LOOP = """
+import asyncio, sys, time
+how = sys.argv[1]
+def block():
+    if how == "sleep":
+        time.sleep(0.06)
+    else:
+        begin = time.thread_time()
+        while time.thread_time() - begin < 0.06:
+            pass
+async def handler():
+    while True:
+        block()
+        await asyncio.sleep(0.2)
+async def tick():
+    while True:
+        await asyncio.sleep(0.11)
+async def main():
+    print("ready", flush=True)
+    await asyncio.gather(tick(), handler())
+asyncio.run(main())
+"""
+
+FLOCK = """
+import fcntl, sys, time
+def take(file):
+    while True:
+        try:
+            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.01)
+held, file = open(sys.argv[1], "w"), open(sys.argv[1], "w")
+fcntl.flock(held, fcntl.LOCK_EX)
+print("ready", flush=True)
+take(file)
+"""
+
+SQLITE = """
+import sqlite3, sys
+def insert():
+    mine.execute("begin immediate")
+held, mine = (sqlite3.connect(sys.argv[1], isolation_level=None, timeout=60) for _ in range(2))
+held.execute("begin exclusive")
+print("ready", flush=True)
+insert()
+"""
+
+POOL = """
+import concurrent.futures, time
+def job():
+    time.sleep(0.03)
+with concurrent.futures.ThreadPoolExecutor(2) as pool:
+    print("ready", flush=True)
+    while True:
+        for future in [pool.submit(job) for _ in range(2)]:
+            future.result()
+"""
+
+EPOLL = """
+import select
+epoll = select.epoll()
+print("ready", flush=True)
+while True:
+    epoll.poll(0.8)
+"""
+
+
+@pytest.fixture
+def explained(waffle, start, tmp_path):
+    """explained(script, *arguments): the main thread of a program in a second, as JSON and as text. The program has run
+    for a while when the capture begins."""
+    ask = why_json.asker(waffle)
+
+    def run(script, *arguments):
+        path = tmp_path / "program.py"
+        path.write_text(script)
+        program = start("python3", path, *arguments)
+        program.until("ready")
+        time.sleep(0.3)
+        attached = waffle.attach("-p", program.pid, "-q", "--no-report", "--stacks", "sched")
+        attached.wait_ready()
+        time.sleep(1.2)
+        capture = attached.stop().path
+        [instance] = ask(capture, "--thread", str(program.pid))["instances"]
+        return instance, waffle.ok("why", "--thread", str(program.pid), capture).stdout
+
+    return run
+
+
+def first_line(text):
+    return next(line for line in text.splitlines() if line.startswith("   1. "))
+
+
+@tries(3)
+@pytest.mark.parametrize("how, cause", [("sleep", "sleep"), ("cpu", "running")])
+def test_the_call_that_blocks_an_event_loop_comes_before_its_idle_time(explained, how, cause):
+    instance, text = explained(LOOP, how)
+    first, *rest = instance["causes"]
+    assert first["cause"] == cause and f" {cause} " in first_line(text)
+    idle = [other for other in rest if "idle" in other]
+    assert idle and sum(other["duration_ns"] for other in idle) > first["duration_ns"]
+    assert ": idle, no event came" in text
+
+
+@tries(3)
+def test_a_thread_that_tries_a_lock_again_and_again_seems_to_poll(explained, tmp_path):
+    instance, text = explained(FLOCK, tmp_path / "lock")
+    first = instance["causes"][0]
+    assert first["cause"] == "sleep"
+    assert first["polls"]["sleeps"] > 50
+    assert 9 * MS < first["polls"]["slept_ns"] / first["polls"]["sleeps"] < 15 * MS
+    assert "seems to poll in take (program.py:8): " in first_line(text)
+
+
+@tries(3)
+def test_the_busy_handler_of_sqlite_is_a_wait_for_a_lock(explained, tmp_path):
+    instance, text = explained(SQLITE, tmp_path / "data.db")
+    first = instance["causes"][0]
+    assert first["cause"] == "lock" and first["grade"] == "likely"
+    assert first["culprit"]["tid"] is None
+    assert "the lock of an SQLite database: its holder is not recorded" in first_line(text)
+
+
+@tries(3)
+def test_the_sleeps_of_a_pool_are_one_cause(explained):
+    instance, text = explained(POOL)
+    sleeps = [cause for cause in instance["causes"] if cause["cause"] == "sleep"]
+    assert len([cause for cause in sleeps if cause["duration_ns"] > instance["duration_ns"] / 20]) == 1
+    assert instance["causes"][0] == sleeps[0]
+    assert sleeps[0]["threads"] == 2 and "polls" not in sleeps[0]
+    assert " 2 threads of ThreadPoolExecutor-0_" in first_line(text)
+
+
+@tries(3)
+def test_a_wait_from_before_the_capture_that_its_timeout_ended_is_a_timers(explained):
+    instance, _ = explained(EPOLL)
+    found = {cause["cause"] for cause in instance["causes"]}
+    assert "timer" in found and "interrupt" not in found

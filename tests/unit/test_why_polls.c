@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Threads in no span that have nothing to do, or that poll: event loops, loops of sleeps, pools. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "render/text/why_text.h"
+#include "why_capture.h"
+
+#define MS 1000000ull
+
+/* Thread 11 waits on CPU 1 from the ms `from` to `to`, until an interrupt ends the wait. */
+static void wait_of(struct capture *capture, uint64_t from, uint64_t to, int syscall)
+{
+	waits(capture, from * MS, 1, 11, 0, S, syscall, 4, 1, 0);
+	gets(capture, to * MS, 1, 0, 11, 0, to * MS, HARD);
+}
+
+/* The timeout of its event loop expires at `to`. */
+static void idle(struct capture *capture, uint64_t from, uint64_t to)
+{
+	wait_of(capture, from, to, NR_EPOLL_WAIT);
+	wake_details(capture, to * MS, 0, 11, 1, HARD);
+}
+
+static void begin(struct capture *capture)
+{
+	capture_begin(capture, true);
+	kernel_stack(capture, 0xffff8000, "hrtimer_wakeup");
+	gets(capture, 1000, 1, 0, 11, 0, 0, 0);
+}
+
+static struct why *ask_thread(struct capture *capture, uint64_t end_ms, struct stack_names *names)
+{
+	return ask(capture, end_ms * MS,
+		   &(struct why_query){
+			   .tid = 11, .from_ts = MS, .to_ts = end_ms * MS, .names = names});
+}
+
+/* ---- event loops ---- */
+
+static void test_what_blocks_an_event_loop_comes_before_its_idle_time(void **state)
+{
+	struct why_by_cause sums[WHY_BY_CAUSE_MAX];
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	idle(&capture, 1, 60);
+	wait_of(&capture, 61, 70, NR_NANOSLEEP);
+	idle(&capture, 71, 99);
+	wait_of(&capture, 99, 100, NR_FSYNC);
+	why = ask_thread(&capture, 100, NULL);
+	check_part(why, 0, "sleep", 9 * MS, 11, "certain", "");
+	check_part(why, 1, "timer", 87 * MS, 11, "likely", "");
+	assert_true(part_of(why, 1)->idle && !part_of(why, 0)->idle);
+	assert_int_equal(why_by_cause(why, &why->instances.data[0], sums), 4);
+	assert_int_equal(sums[0].cause, WHY_SLEEP);
+	assert_true(sums[1].idle && sums[1].cause == WHY_TIMER);
+	done(&capture, why);
+}
+
+/* What takes little time is not why the thread is slow. */
+static void test_what_hardly_blocks_an_event_loop_comes_behind_its_idle_time(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	idle(&capture, 1, 60);
+	wait_of(&capture, 61, 64, NR_NANOSLEEP);
+	idle(&capture, 65, 100);
+	why = ask_thread(&capture, 100, NULL);
+	assert_true(part_of(why, 0)->idle);
+	done(&capture, why);
+}
+
+/* A span waits for its timeout, and poll() may wait for the answer to a request. */
+static void test_a_timeout_in_a_span_or_in_poll_is_not_idle(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	for (int in_span = 0; in_span < 2; in_span++) {
+		begin(&capture);
+		if (in_span)
+			capture_span(&capture, MS - 1, 11, 1);
+		wait_of(&capture, 1, 60, in_span ? NR_EPOLL_WAIT : NR_POLL);
+		wake_details(&capture, 60 * MS, 0, 11, 1, HARD);
+		wait_of(&capture, 61, 80, NR_NANOSLEEP);
+		if (in_span)
+			capture_end(&capture, 80 * MS, 11, 1);
+		why = in_span ? ask_span(&capture, 80 * MS) : ask_thread(&capture, 80, NULL);
+		assert_int_equal(part_of(why, 0)->cause, WHY_TIMER);
+		assert_false(part_of(why, 0)->idle || part_of(why, 1)->idle);
+		done(&capture, why);
+	}
+}
+
+/* ---- loops of sleeps ---- */
+
+#define SLEEPS 8
+
+/* Thread 11 sleeps again and again for 9 ms, and runs for `ran_ns` in between. Where it runs, it
+ * may wake thread 12. */
+static struct why *sleeps(struct capture *capture, uint64_t ran_ns, bool wakes)
+{
+	begin(capture);
+	named(capture, 11, 10, "poller");
+	named(capture, 12, 10, "main");
+	for (uint64_t i = 0; i < SLEEPS; i++) {
+		uint64_t from = (1 + 10 * i) * MS, to = from + 10 * MS - ran_ns;
+
+		waits(capture, from, 1, 11, 0, S, NR_NANOSLEEP, 0, 0, 0);
+		if (wakes)
+			waits(capture, from + 1, 2, 12, 0, S, NR_FUTEX, 0x7f00, FUTEX_COND, 0);
+		gets(capture, to, 1, 0, 11, 0, to, HARD);
+		if (wakes)
+			gets(capture, to + 2, 2, 0, 12, 11, to + 1, 0);
+	}
+	return ask_thread(capture, 1 + 10 * SLEEPS, NULL);
+}
+
+static void check_text(const struct why *why, const char *expected)
+{
+	struct why_view view = {.causes = 10};
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	why_print_text(why, &view, out);
+	fclose(out);
+	if (!strstr(text, expected))
+		fail_msg("%s is not in:\n%s", expected, text);
+	free(text);
+}
+
+static void test_a_thread_that_sleeps_and_checks_seems_to_poll(void **state)
+{
+	struct capture capture;
+	struct why *why = sleeps(&capture, 20000, false);
+
+	(void)state;
+	check_part(why, 0, "sleep", SLEEPS * (10 * MS - 20000), 11, "certain", "");
+	assert_int_equal(part_of(why, 0)->polls.sleeps, SLEEPS);
+	assert_int_equal(part_of(why, 0)->polls.ran_ns, (SLEEPS - 1) * 20000);
+	check_text(why, "poller (11), seems to poll: 8 sleeps of 9.98 ms, "
+			"it runs for 17.5 us between them\n");
+	done(&capture, why);
+}
+
+static void test_a_thread_that_works_between_its_sleeps_does_not_poll(void **state)
+{
+	struct capture capture;
+	struct why *why = sleeps(&capture, 600000, false);
+
+	(void)state;
+	assert_int_equal(part_of(why, 0)->polls.sleeps, 0);
+	done(&capture, why);
+}
+
+/* It sleeps in the jobs that it does for others. */
+static void test_a_thread_that_wakes_others_between_its_sleeps_does_not_poll(void **state)
+{
+	struct capture capture;
+	struct why *why = sleeps(&capture, 20000, true);
+
+	(void)state;
+	assert_int_equal(part_of(why, 0)->polls.sleeps, 0);
+	done(&capture, why);
+}
+
+/* ---- names of functions and threads ---- */
+
+static void user_stack(struct capture *capture, uint64_t number, const char *function)
+{
+	uint64_t address = STORE_PYTHON | number;
+	struct store_stack stack = {.addresses = &address, .count = 1, .pid = CAPTURE_PID};
+	struct store_name name = {.pid = CAPTURE_PID, .value = address, .name = function};
+	struct error err = ERROR_INIT;
+
+	capture_must(store_writer_add_stack(capture->writer, &stack, &err), err);
+	capture_must(store_writer_add_name(capture->writer, &name, &err), err);
+}
+
+static void slept_at(struct capture *capture, uint64_t from_ts, uint64_t ts, uint32_t tid,
+		     uint32_t stack)
+{
+	capture_add(capture, &(struct waffle_rec_wait){.rec = {ts, tid, WAFFLE_REC_WAIT, 0},
+						       .from_ts = from_ts,
+						       .user_stack = stack});
+}
+
+static void test_the_busy_handler_of_sqlite_waits_for_a_lock(void **state)
+{
+	struct stack_names *names;
+	struct error err = ERROR_INIT;
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	user_stack(&capture, 2, "sqliteDefaultBusyCallback (sqlite3.c:1)");
+	wait_of(&capture, 1, 50, NR_NANOSLEEP);
+	slept_at(&capture, MS, 50 * MS, 11, 2);
+	capture_load(&capture, 50 * MS);
+	names = stack_names_open(capture.reader, false);
+	capture_must(why_new(&why, capture.model,
+			     &(struct why_query){
+				     .tid = 11, .from_ts = MS, .to_ts = 50 * MS, .names = names},
+			     &err),
+		     err);
+	check_part(why, 0, "lock", 49 * MS, 0, "likely",
+		   "the lock of an SQLite database: its holder is not recorded");
+	why_free(why);
+	stack_names_close(names);
+	capture_free(&capture);
+}
+
+/* Thread 11 waits in turn for 12 and 13, which sleep in the places `a` and `b`. */
+static struct why *waits_for_pool(struct capture *capture, uint32_t a, uint32_t b)
+{
+	const uint32_t stacks[] = {a, b};
+
+	begin(capture);
+	named(capture, 12, 10, "pool-1");
+	named(capture, 13, 10, "pool-12");
+	user_stack(capture, 2, "job (pool.py:3)");
+	user_stack(capture, 3, "other (pool.py:9)");
+	for (uint32_t i = 0; i < 2; i++) {
+		uint64_t from = MS + i * 21 * MS, to = from + 20 * MS;
+		uint16_t cpu = (uint16_t)(2 + i);
+
+		gets(capture, from - 10, cpu, 0, 12 + i, 0, 0, 0);
+		waits(capture, from, 1, 11, 0, S, NR_FUTEX, 0x7f00, FUTEX_COND, 0);
+		waits(capture, from + 10, cpu, 12 + i, 0, S, NR_NANOSLEEP, 0, 0, 0);
+		gets(capture, to - 10, cpu, 0, 12 + i, 0, to - 10, HARD);
+		slept_at(capture, from + 10, to - 10, 12 + i, stacks[i]);
+		gets(capture, to, 1, 0, 11, 12 + i, to, 0);
+	}
+	return ask_thread(capture, 42, NULL);
+}
+
+static void test_threads_of_a_pool_that_sleep_in_one_place_are_one_cause(void **state)
+{
+	struct capture capture;
+	struct why *why = waits_for_pool(&capture, 2, 2);
+
+	(void)state;
+	assert_int_equal(part_of(why, 0)->cause, WHY_SLEEP);
+	assert_int_equal(part_of(why, 0)->threads, 2);
+	assert_int_equal(part_of(why, 0)->processes, 1);
+	assert_int_equal(part_of(why, 0)->ns, 2 * (20 * MS - 20));
+	done(&capture, why);
+}
+
+static void test_threads_that_sleep_in_different_places_are_causes_of_their_own(void **state)
+{
+	static const uint32_t stacks[][2] = {{2, 3}, {2, 0}, {0, 0}};
+	struct capture capture;
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		struct why *why = waits_for_pool(&capture, stacks[i][0], stacks[i][1]);
+
+		assert_int_equal(part_of(why, 0)->threads, 1);
+		assert_int_equal(part_of(why, 1)->cause, WHY_SLEEP);
+		done(&capture, why);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_what_blocks_an_event_loop_comes_before_its_idle_time),
+		cmocka_unit_test(test_what_hardly_blocks_an_event_loop_comes_behind_its_idle_time),
+		cmocka_unit_test(test_a_timeout_in_a_span_or_in_poll_is_not_idle),
+		cmocka_unit_test(test_a_thread_that_sleeps_and_checks_seems_to_poll),
+		cmocka_unit_test(test_a_thread_that_works_between_its_sleeps_does_not_poll),
+		cmocka_unit_test(test_a_thread_that_wakes_others_between_its_sleeps_does_not_poll),
+		cmocka_unit_test(test_the_busy_handler_of_sqlite_waits_for_a_lock),
+		cmocka_unit_test(test_threads_of_a_pool_that_sleep_in_one_place_are_one_cause),
+		cmocka_unit_test(
+			test_threads_that_sleep_in_different_places_are_causes_of_their_own),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
