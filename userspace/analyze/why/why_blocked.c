@@ -445,5 +445,7 @@ struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_s
 		verdict = by_call(walk, &blocked, &stretch->await);
 	else if (blocked.kind != WAIT_STOPPED)
 		verdict = by_meaning(walk, &blocked);
-	return verdict.kind == WHY_VERDICT_NONE ? by_kind(walk, &blocked) : verdict;
+	if (verdict.kind == WHY_VERDICT_NONE)
+		verdict = by_kind(walk, &blocked);
+	return why_go_at_idle(walk, &blocked, verdict);
 }

@@ -81,6 +81,12 @@ struct why_verdict why_blocked_at_unknown_device(struct why_walk *walk,
 /* A device request ended a wait for several things. Undecided if that is not certain enough. */
 struct why_verdict why_blocked_polled_device(struct why_walk *walk, struct why_blocked *blocked);
 
+/* If the thread is in no span, and Go's runtime had nothing to run on it, the thread waited for
+ * nothing that a goroutine needs. Then the cause says so, unless something outside of the program
+ * ended the wait. Otherwise returns `verdict`, which is the one on the wait; in why_go_idle.c. */
+struct why_verdict why_go_at_idle(struct why_walk *walk, const struct why_blocked *blocked,
+				  struct why_verdict verdict);
+
 /* Sleeping, stopped, or held by waffle-bpf; in why_stopped.c. */
 struct why_verdict why_blocked_at_sleep(struct why_walk *walk, const struct why_blocked *blocked);
 struct why_verdict why_blocked_at_stop(struct why_walk *walk, const struct why_blocked *blocked);

@@ -5,10 +5,14 @@
 
 #include "analyze/why/why.h"
 
-static int larger(const void *left, const void *right)
+static int compare(const void *left, const void *right, void *thread_ns)
 {
 	const struct why_by_cause *a = left, *b = right;
+	unsigned rank_a = why_cause_rank(a->cause, a->ns, *(uint64_t *)thread_ns);
+	unsigned rank_b = why_cause_rank(b->cause, b->ns, *(uint64_t *)thread_ns);
 
+	if (rank_a != rank_b)
+		return rank_a < rank_b ? -1 : 1;
 	if (a->ns != b->ns)
 		return a->ns > b->ns ? -1 : 1;
 	return a->cause < b->cause ? -1 : a->cause > b->cause;
@@ -24,6 +28,7 @@ static uint32_t culprits_of(const struct why_part *part)
 uint32_t why_by_cause(const struct why *why, const struct why_instance *instance,
 		      struct why_by_cause *sums)
 {
+	uint64_t thread_ns = instance->to_ts - instance->from_ts;
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < instance->part_count; i++) {
@@ -38,6 +43,6 @@ uint32_t why_by_cause(const struct why *why, const struct why_instance *instance
 		sums[at].culprits += culprits_of(part);
 	}
 	if (count)
-		qsort(sums, count, sizeof(*sums), larger);
+		qsort_r(sums, count, sizeof(*sums), compare, &thread_ns);
 	return count;
 }

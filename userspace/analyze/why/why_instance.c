@@ -45,6 +45,16 @@ static int larger(const void *left, const void *right)
 	return a->part.thread < b->part.thread ? -1 : a->part.thread > b->part.thread;
 }
 
+/* The order of parts: by rank, then by time. `thread_ns`: the duration of the instance. */
+static int part_compare(const void *left, const void *right, void *thread_ns)
+{
+	const struct why_sum *a = left, *b = right;
+	unsigned rank_a = why_cause_rank(a->part.cause, a->part.ns, *(uint64_t *)thread_ns);
+	unsigned rank_b = why_cause_rank(b->part.cause, b->part.ns, *(uint64_t *)thread_ns);
+
+	return rank_a != rank_b ? (rank_a < rank_b ? -1 : 1) : larger(a, b);
+}
+
 /* Up to this many similar threads stay apart. */
 #define ALIKE_MAX 4
 
@@ -297,9 +307,12 @@ static void add_own(struct why_instance *instance, const struct why_walk *walk,
 
 void why_instance_take(struct why *why, struct why_walk *walk, struct why_instance *instance)
 {
+	uint64_t ns = instance->to_ts - instance->from_ts;
+
 	why_instance_judge(instance, walk);
 	if (walk->sums.len)
-		qsort(walk->sums.data, walk->sums.len, sizeof(*walk->sums.data), larger);
+		qsort_r(walk->sums.data, walk->sums.len, sizeof(*walk->sums.data), part_compare,
+			&ns);
 	instance->part = (uint32_t)why->parts.len;
 	instance->part_count = (uint32_t)walk->sums.len;
 	for (size_t i = 0; i < walk->sums.len; i++) {

@@ -42,10 +42,15 @@ static int rows_compare(const void *left, const void *right)
 	return rows_compare_kind(a, b) ?: compare(a->part->thread, b->part->thread);
 }
 
-static int parts_compare(const void *left, const void *right)
+/* `thread_ns`: the average time of a thread. */
+static int parts_compare(const void *left, const void *right, void *thread_ns)
 {
 	const struct why_merged_part *a = left, *b = right;
+	unsigned rank_a = why_cause_rank(a->cause, a->ns, *(uint64_t *)thread_ns);
+	unsigned rank_b = why_cause_rank(b->cause, b->ns, *(uint64_t *)thread_ns);
 
+	if (rank_a != rank_b)
+		return rank_a < rank_b ? -1 : 1;
 	if (a->ns != b->ns)
 		return a->ns > b->ns ? -1 : 1;
 	return compare(a->cause, b->cause) ?: compare(a->thread, b->thread);
@@ -110,6 +115,7 @@ static struct merge_row *rows_new(const struct why *why, struct why_merged *merg
 
 void why_merge(struct why_merged *merged, const struct why *why)
 {
+	uint64_t thread_ns;
 	struct merge_row *rows;
 	size_t count = 0;
 
@@ -125,9 +131,10 @@ void why_merge(struct why_merged *merged, const struct why *why)
 		vec_add(&merged->parts, rows_add(&rows[i], end - i));
 	}
 	free(rows);
+	thread_ns = why->instances.len ? merged->ns / why->instances.len : 0;
 	if (merged->parts.len)
-		qsort(merged->parts.data, merged->parts.len, sizeof(*merged->parts.data),
-		      parts_compare);
+		qsort_r(merged->parts.data, merged->parts.len, sizeof(*merged->parts.data),
+			parts_compare, &thread_ns);
 }
 
 void why_merged_free(struct why_merged *merged)

@@ -92,6 +92,8 @@ struct why_walk {
 	VEC(struct why_stack) stacks; /* cache */
 	struct map python_of;         /* pid → enum wait_python */
 	struct map futex_uses;        /* user stack number → enum futex_use */
+	struct map go_idle_stacks; /* user stack number → whether Go's runtime waits for work */
+	struct map go_idle;        /* what is waited for, as a hash → the same */
 	struct map go_of;        /* pid → WHY_GO, or the number of stacks without Go functions */
 	bool has_go;             /* one of the processes is a Go program */
 	VEC(uint32_t) sockets;   /* objects with two ends, sorted by them */
@@ -367,6 +369,12 @@ void why_quota_users(struct why_walk *walk, const struct model_quota *quota, uin
 void why_go_init(struct why_walk *walk);
 /* Whether a thread belongs to a Go program, whose runtime runs changing goroutines on it. */
 bool why_is_go(const struct why_walk *walk, uint32_t thread);
+/* The same of a process, by the files that were mapped. */
+bool why_go_is_process(const struct model *model, struct stack_names *names, uint32_t pid);
+
+/* ---- why_go_idle.c ---- */
+/* Learns what idle threads of Go's runtime wait for. */
+void why_go_idle_init(struct why_walk *walk);
 
 /* ---- why_peers.c ---- */
 void why_peers_init(struct why_walk *walk);

@@ -134,6 +134,18 @@ struct why_record {
 	uint8_t role;
 };
 
+/*
+ * The rank of a cause, by which causes are sorted before they are sorted by time. That a thread was
+ * idle says little, so it stands behind other causes unless they have less than this part of the
+ * thread's time.
+ */
+#define WHY_IDLE_PARTS 20
+
+static inline unsigned why_cause_rank(enum why_cause cause, uint64_t ns, uint64_t thread_ns)
+{
+	return ns < thread_ns / WHY_IDLE_PARTS ? 2 : cause == WHY_IDLE;
+}
+
 /* The time of an instance with one cause and one culprit, summed over all its stretches. */
 struct why_part {
 	enum why_cause cause;
