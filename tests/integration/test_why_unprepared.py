@@ -35,11 +35,11 @@ def first_cause(waffle, tmp_path):
 
 @pytest.fixture
 def launch():
-    """launch(*command): starts a program and waits until it has printed a line."""
+    """launch(*command, **options): starts a program and waits until it has printed a line."""
     processes = []
 
-    def run(*command):
-        process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE)
+    def run(*command, **options):
+        process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, **options)
         processes.append(process)
         assert process.stdout.readline()
         return process
@@ -53,6 +53,28 @@ def launch():
 @pytest.fixture(scope="session")
 def parked(tmp_path_factory):
     return zoo.build_other(PROGRAMS / "parked.go", tmp_path_factory.mktemp("go"))
+
+
+def test_a_terminal_is_named_with_the_process_at_its_other_end(first_cause, launch):
+    master, terminal = os.openpty()
+    done = threading.Event()
+
+    def write():
+        while not done.wait(0.05):
+            os.write(master, b"line\n")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        process = launch("sh", "-c", "echo ready; exec cat > /dev/null", stdin=terminal)
+        cause, grade, culprit = first_cause(process)
+    finally:
+        done.set()
+        writer.join()
+        os.close(master)
+        os.close(terminal)
+    assert (cause, grade) == ("pipe", "likely")
+    assert f"terminal of process {os.getpid()}, " in culprit
 
 
 def test_parked_goroutines_leave_the_threads_of_the_runtime_idle(first_cause, launch, parked):

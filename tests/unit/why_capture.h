@@ -202,19 +202,22 @@ static inline void check_why(const struct why *why)
 {
 	for (size_t i = 0; i < why->instances.len; i++) {
 		const struct why_instance *instance = &why->instances.data[i];
-		uint64_t sum = 0, length = instance->to_ts - instance->from_ts;
+		uint64_t sum = 0, length = instance->to_ts - instance->from_ts, idle_ns = 0;
 
 		assert_int_equal(instance->running_ns + instance->runnable_ns +
 					 instance->blocked_ns + instance->unknown_ns,
 				 length);
+		for (uint32_t j = 0; j < instance->part_count; j++)
+			if (why->parts.data[instance->part + j].cause == WHY_IDLE)
+				idle_ns = length;
 		for (uint32_t j = 0; j < instance->part_count; j++) {
 			const struct why_part *part = &why->parts.data[instance->part + j];
 
 			sum += part->ns;
 			assert_true(part->ns && part->stretches);
 			assert_true(!j || part[-1].ns >= part->ns ||
-				    why_cause_rank(part[-1].cause, part[-1].ns, length) <
-					    why_cause_rank(part->cause, part->ns, length));
+				    why_cause_rank(part[-1].cause, part[-1].ns, idle_ns) <
+					    why_cause_rank(part->cause, part->ns, idle_ns));
 			check_chain(why, instance, part);
 		}
 		assert_int_equal(sum, length);

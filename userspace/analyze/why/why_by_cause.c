@@ -28,13 +28,15 @@ static uint32_t culprits_of(const struct why_part *part)
 uint32_t why_by_cause(const struct why *why, const struct why_instance *instance,
 		      struct why_by_cause *sums)
 {
-	uint64_t thread_ns = instance->to_ts - instance->from_ts;
+	uint64_t thread_ns = 0; /* as of why_cause_rank() */
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < instance->part_count; i++) {
 		const struct why_part *part = &why->parts.data[instance->part + i];
 		uint32_t at = 0;
 
+		if (part->cause == WHY_IDLE)
+			thread_ns = instance->to_ts - instance->from_ts;
 		while (at < count && sums[at].cause != part->cause)
 			at++;
 		if (at == count)

@@ -87,7 +87,8 @@
 	      "")                                                                                  \
 	CAUSE(IDLE, "idle", "a language's runtime had nothing to run on the thread", DIM, "",      \
 	      COUNT, END,                                                                          \
-	      "the runtime of Go had no goroutine to run on the thread. It stands behind causes "  \
+	      "the runtime of Go had no goroutine to run on the thread. It stands behind work "    \
+	      "and waits "                                                                         \
 	      "with at least a twentieth of the thread's time",                                    \
 	      "what woke it")
 

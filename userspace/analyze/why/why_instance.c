@@ -45,7 +45,7 @@ static int larger(const void *left, const void *right)
 	return a->part.thread < b->part.thread ? -1 : a->part.thread > b->part.thread;
 }
 
-/* The order of parts: by rank, then by time. `thread_ns`: the duration of the instance. */
+/* The order of parts: by rank, then by time. `thread_ns` is that of why_cause_rank(). */
 static int part_compare(const void *left, const void *right, void *thread_ns)
 {
 	const struct why_sum *a = left, *b = right;
@@ -307,9 +307,12 @@ static void add_own(struct why_instance *instance, const struct why_walk *walk,
 
 void why_instance_take(struct why *why, struct why_walk *walk, struct why_instance *instance)
 {
-	uint64_t ns = instance->to_ts - instance->from_ts;
+	uint64_t ns = 0;
 
 	why_instance_judge(instance, walk);
+	for (size_t i = 0; i < walk->sums.len; i++)
+		if (walk->sums.data[i].part.cause == WHY_IDLE)
+			ns = instance->to_ts - instance->from_ts;
 	if (walk->sums.len)
 		qsort_r(walk->sums.data, walk->sums.len, sizeof(*walk->sums.data), part_compare,
 			&ns);

@@ -71,12 +71,7 @@ static bool is_receive_timeout(uint32_t hints)
  * there, or its process has no other thread. */
 static bool is_user(struct why_walk *walk, const struct why_blocked *blocked, uint32_t peer)
 {
-	const struct model *model = walk->model;
-	uint32_t pid = model->threads.data[peer].pid;
-	size_t next = why_threads_of(walk, pid) + 1;
-
-	return why_has_socket_waiter(walk, blocked->facts.object) || next >= model->threads.len ||
-	       model->threads.data[walk->by_pid[next]].pid != pid;
+	return why_has_socket_waiter(walk, blocked->facts.object) || why_is_only_thread(walk, peer);
 }
 
 static struct why_verdict socket_interrupt(struct why_walk *walk, struct why_blocked *blocked)

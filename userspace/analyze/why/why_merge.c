@@ -42,7 +42,7 @@ static int rows_compare(const void *left, const void *right)
 	return rows_compare_kind(a, b) ?: compare(a->part->thread, b->part->thread);
 }
 
-/* `thread_ns`: the average time of a thread. */
+/* `thread_ns` is that of why_cause_rank(). */
 static int parts_compare(const void *left, const void *right, void *thread_ns)
 {
 	const struct why_merged_part *a = left, *b = right;
@@ -115,7 +115,7 @@ static struct merge_row *rows_new(const struct why *why, struct why_merged *merg
 
 void why_merge(struct why_merged *merged, const struct why *why)
 {
-	uint64_t thread_ns;
+	uint64_t thread_ns = 0;
 	struct merge_row *rows;
 	size_t count = 0;
 
@@ -131,7 +131,9 @@ void why_merge(struct why_merged *merged, const struct why *why)
 		vec_add(&merged->parts, rows_add(&rows[i], end - i));
 	}
 	free(rows);
-	thread_ns = why->instances.len ? merged->ns / why->instances.len : 0;
+	for (size_t i = 0; i < merged->parts.len; i++)
+		if (merged->parts.data[i].cause == WHY_IDLE)
+			thread_ns = merged->ns / why->instances.len;
 	if (merged->parts.len)
 		qsort_r(merged->parts.data, merged->parts.len, sizeof(*merged->parts.data),
 			parts_compare, &thread_ns);

@@ -379,11 +379,15 @@ void why_go_idle_init(struct why_walk *walk);
 /* ---- why_peers.c ---- */
 void why_peers_init(struct why_walk *walk);
 void why_peers_free(struct why_walk *walk);
-/* The thread at the other end of a connection on this machine, or MODEL_NONE. */
+/* The thread at the other end of a connection on this machine, or of a terminal; or MODEL_NONE. */
 uint32_t why_socket_peer(struct why_walk *walk, const struct store_object *object);
 /* Whether the capture has a wait of a thread at the other end. If not, why_socket_peer() knows only
  * the process, and returns its main thread. */
 bool why_has_socket_waiter(struct why_walk *walk, const struct store_object *object);
+/* Whether its process has no other thread. */
+bool why_is_only_thread(const struct why_walk *walk, uint32_t thread);
+/* Whether it is a terminal that the capture describes as such. */
+bool why_is_terminal(const struct store_object *object);
 /* Whether the other end of a connection may be on another machine. */
 bool why_may_be_remote(const struct store_object *object);
 /* Whether an object is the other end of a connection, and TCP has sent something again there during

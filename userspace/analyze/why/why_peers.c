@@ -6,6 +6,7 @@
 
 #include "analyze/why/why_parts_internal.h"
 #include "target/process/descriptors.h"
+#include "target/process/terminal.h"
 #include "util/memory.h"
 #include "util/search.h"
 
@@ -181,10 +182,42 @@ static uint32_t peer_socket(struct why_walk *walk, const struct store_object *ob
 	return compare(&ends, &wanted, true) ? MODEL_NONE : socket;
 }
 
+bool why_is_only_thread(const struct why_walk *walk, uint32_t thread)
+{
+	const struct model *model = walk->model;
+	uint32_t pid = model->threads.data[thread].pid;
+	size_t next = why_threads_of(walk, pid) + 1;
+
+	return next >= model->threads.len || model->threads.data[walk->by_pid[next]].pid != pid;
+}
+
+bool why_is_terminal(const struct store_object *object)
+{
+	return object && !strncmp(object->detail, TERMINAL_TEXT, strlen(TERMINAL_TEXT));
+}
+
+/* The main thread of the process at the other end of a terminal. */
+static uint32_t terminal_user(const struct why_walk *walk, const struct store_object *object)
+{
+	const struct model *model = walk->model;
+	uint32_t pid = terminal_process(object->detail), host = store_pid_host(object->pid);
+
+	for (size_t i = 0; pid && i < model->processes.len; i++) {
+		const struct model_process *process = &model->processes.data[i];
+
+		if (model_pid_real(model, process->pid) == pid &&
+		    store_pid_host(process->pid) == host)
+			return process->main_thread;
+	}
+	return MODEL_NONE;
+}
+
 static uint32_t peer_find(struct why_walk *walk, const struct store_object *object)
 {
 	uint32_t socket = peer_socket(walk, object), user;
 
+	if (why_is_terminal(object))
+		return terminal_user(walk, object);
 	if (socket == MODEL_NONE)
 		return MODEL_NONE;
 	user = map_get(&walk->socket_users, socket);

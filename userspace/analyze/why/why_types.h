@@ -136,14 +136,19 @@ struct why_record {
 
 /*
  * The rank of a cause, by which causes are sorted before they are sorted by time. That a thread was
- * idle says little, so it stands behind other causes unless they have less than this part of the
- * thread's time.
+ * idle says little, so it stands behind work and waits with at least this part of the thread's
+ * time. A thread that is idle may well wait for a CPU now and then. `thread_ns`: the thread's time;
+ * 0: it was never idle, so that only the time of the causes counts.
  */
 #define WHY_IDLE_PARTS 20
 
 static inline unsigned why_cause_rank(enum why_cause cause, uint64_t ns, uint64_t thread_ns)
 {
-	return ns < thread_ns / WHY_IDLE_PARTS ? 2 : cause == WHY_IDLE;
+	if (!thread_ns)
+		return 0;
+	if (ns < thread_ns / WHY_IDLE_PARTS)
+		return 2;
+	return cause == WHY_IDLE || cause == WHY_CPU_CONTENTION || cause == WHY_UNKNOWN;
 }
 
 /* The time of an instance with one cause and one culprit, summed over all its stretches. */

@@ -140,6 +140,19 @@ static bool waits_for_each_other(struct why_walk *walk, const struct why_blocked
 	       why_socket_peer(walk, blocked->facts.object) == waker;
 }
 
+/* The process at the other end of a terminal is the main thread's work, unless it has others. */
+static struct why_verdict at_terminal(struct why_walk *walk, struct why_blocked *blocked)
+{
+	uint32_t peer = why_socket_peer(walk, blocked->facts.object);
+
+	blocked->kind = WAIT_PIPE;
+	if (peer == MODEL_NONE || peer == blocked->thread || why_walk_is_on_path(walk, peer) ||
+	    !model_is_traced(walk->model, peer) || !why_is_only_thread(walk, peer))
+		return why_blocked_end(walk, blocked, WHY_PIPE, WHY_GRADE_LIKELY,
+				       peer == blocked->thread ? MODEL_NONE : peer);
+	return why_blocked_follow(walk, blocked, peer, WHY_GRADE_LIKELY);
+}
+
 struct why_verdict why_blocked_woken_by(struct why_walk *walk, struct why_blocked *blocked,
 					enum why_grade grade)
 {
@@ -153,8 +166,8 @@ struct why_verdict why_blocked_woken_by(struct why_walk *walk, struct why_blocke
 		return why_blocked_end(walk, blocked, WHY_TIMER, WHY_GRADE_LIKELY, blocked->thread);
 	/* A kernel worker passes on what was written at the other end of a terminal. */
 	if (shown_by_end && !model_is_traced(walk->model, thread) &&
-	    blocked->waker.hints & WHY_HINT_TERMINAL)
-		return why_blocked_end(walk, blocked, WHY_PIPE, WHY_GRADE_LIKELY, MODEL_NONE);
+	    (blocked->waker.hints & WHY_HINT_TERMINAL || why_is_terminal(blocked->facts.object)))
+		return at_terminal(walk, blocked);
 	if (shown_by_end) {
 		if (blocked->waker.hints & WHY_HINT_PIPE)
 			blocked->kind = WAIT_PIPE;

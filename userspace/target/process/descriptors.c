@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "target/process/process.h"
+#include "target/process/terminal.h"
 
 uint32_t dev_of_kernel(dev_t dev)
 {
@@ -254,7 +255,11 @@ static void file_system_detail(pid_t pid, uint32_t dev, char *detail, size_t siz
 
 static void descriptor_detail(struct descriptor *found, pid_t pid, const struct statx *info)
 {
+	const struct terminal_file file = {found->name, info->stx_rdev_major, info->stx_rdev_minor};
 
+	if (S_ISCHR(info->stx_mode) &&
+	    terminal_describe(found->detail, sizeof(found->detail), pid, &file))
+		return;
 	if (S_ISCHR(info->stx_mode) || S_ISBLK(info->stx_mode)) {
 		snprintf(found->detail, sizeof(found->detail), "%s device %u:%u",
 			 S_ISCHR(info->stx_mode) ? "character" : "block", info->stx_rdev_major,
