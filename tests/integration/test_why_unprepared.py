@@ -55,7 +55,8 @@ def parked(tmp_path_factory):
     return zoo.build_other(PROGRAMS / "parked.go", tmp_path_factory.mktemp("go"))
 
 
-def test_a_terminal_is_named_with_the_process_at_its_other_end(first_cause, launch):
+@pytest.mark.parametrize("writes", (True, False))
+def test_a_terminal_is_named_with_the_process_at_its_other_end(first_cause, launch, writes):
     master, terminal = os.openpty()
     done = threading.Event()
 
@@ -64,17 +65,44 @@ def test_a_terminal_is_named_with_the_process_at_its_other_end(first_cause, laun
             os.write(master, b"line\n")
 
     writer = threading.Thread(target=write)
-    writer.start()
+    if writes:
+        writer.start()
     try:
         process = launch("sh", "-c", "echo ready; exec cat > /dev/null", stdin=terminal)
         cause, grade, culprit = first_cause(process)
     finally:
         done.set()
-        writer.join()
+        if writes:
+            writer.join()
         os.close(master)
         os.close(terminal)
-    assert (cause, grade) == ("pipe", "likely")
+    assert (cause, grade) == ("pipe", "likely" if writes else "unknown")
     assert f"terminal of process {os.getpid()}, " in culprit
+
+
+CONNECTS = """
+import socket
+server = socket.socket()
+server.bind(("127.0.0.1", 0))
+server.listen(0)
+others = [socket.socket() for _ in range(2)]
+for other in others:
+    other.setblocking(False)
+    other.connect_ex(server.getsockname())
+print(server.getsockname()[1], flush=True)
+socket.create_connection(server.getsockname())
+"""
+
+
+def test_a_connection_without_an_answer_since_before_the_capture_has_its_address(first_cause, tmp_path):
+    """The queue of the server is full, so the kernel drops the request."""
+    with subprocess.Popen([sys.executable, "-c", CONNECTS], stdout=subprocess.PIPE, text=True) as process:
+        port = int(process.stdout.readline())
+        time.sleep(1.5)
+        cause, grade, culprit = first_cause(process, "1s")
+        process.kill()
+    assert (cause, grade) == ("socket", "unknown")
+    assert re.search(rf"<-> 127\.0\.0\.1:{port}, SYN sent again", culprit)
 
 
 def test_parked_goroutines_leave_the_threads_of_the_runtime_idle(first_cause, launch, parked):
