@@ -97,6 +97,7 @@ struct why_walk {
 	struct map go_of;        /* pid → WHY_GO, or the number of stacks without Go functions */
 	bool has_go;             /* one of the processes is a Go program */
 	VEC(uint32_t) sockets;   /* objects with two ends, sorted by them */
+	struct map socket_at;    /* inode → number of one of `sockets` */
 	struct map peers;        /* object → thread at the other end, or NO_PEER */
 	struct map socket_users; /* object → the first thread that waited for it */
 	struct map main_threads; /* pid → thread */
@@ -390,6 +391,10 @@ bool why_is_only_thread(const struct why_walk *walk, uint32_t thread);
 bool why_is_terminal(const struct store_object *object);
 /* Whether the other end of a connection may be on another machine. */
 bool why_may_be_remote(const struct store_object *object);
+/* Whether all TCP connections that an epoll instance watches have had a thread waiting at their
+ * other end for a while before ts. Then nobody sent what made one of them ready. False: that is not
+ * known of all of them but one, which may be the socket that listens. */
+bool why_peers_wait(struct why_walk *walk, const struct store_object *epoll, uint64_t ts);
 /* Whether an object is the other end of a connection, and TCP has sent something again there during
  * a wait. */
 bool why_socket_resent(const struct store_object *object, const struct store_object *end);

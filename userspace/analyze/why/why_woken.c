@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "target/process/descriptors.h"
 #include "util/memory.h"
 
 /* ---- end and continuation of a chain ---- */
@@ -58,10 +59,11 @@ static const struct why_step *resent_to(const struct why_walk *walk,
 
 #define LOST_TEXT "neither end sends: a lost packet"
 
-/* Only TCP holds packets back. */
+/* Only TCP holds packets back. Of an epoll instance, only TCP connections are examined. */
 static bool is_tcp(const struct store_object *object)
 {
-	return object && !strncmp(object->detail, "tcp", strlen("tcp"));
+	return object && (!strncmp(object->detail, "tcp", strlen("tcp")) ||
+			  descriptor_is_epoll(object->name));
 }
 
 struct why_verdict why_blocked_neither_sends(struct why_walk *walk, struct why_blocked *blocked)
