@@ -3,6 +3,8 @@
  * one. */
 #include "analyze/why/why_blocked_internal.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "target/process/descriptors.h"
@@ -66,6 +68,21 @@ static bool is_tcp(const struct store_object *object)
 			  descriptor_is_epoll(object->name));
 }
 
+/* The cause of the part says what the chain says, too: "socket:[7] (tcp …): neither end sends". */
+static uint32_t object_with(struct why_walk *walk, uint32_t object, const char *text)
+{
+	char *whole = NULL;
+	size_t len = 0;
+	FILE *stream = memory_stream(&whole, &len);
+	uint32_t number;
+
+	fprintf(stream, "%s: %s", strtab_get(walk->why->texts, object), text);
+	memory_require(!fclose(stream));
+	number = strtab_put(walk->why->texts, whole, len);
+	free(whole);
+	return number;
+}
+
 struct why_verdict why_blocked_neither_sends(struct why_walk *walk, struct why_blocked *blocked)
 {
 	const struct why_step *resent = resent_to(walk, blocked->facts.object);
@@ -76,6 +93,7 @@ struct why_verdict why_blocked_neither_sends(struct why_walk *walk, struct why_b
 	walk->path[walk->depth - 1].meaning = strtab_put(walk->why->texts, text, strlen(text));
 	if (resent)
 		blocked->object = resent->object;
+	blocked->object = object_with(walk, blocked->object, text);
 	return why_blocked_end(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY, MODEL_NONE);
 }
 
