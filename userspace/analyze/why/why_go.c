@@ -105,8 +105,6 @@ void why_go_init(struct why_walk *walk)
 	if (walk->names)
 		find_by_files(walk);
 	find_by_stacks(walk);
-	if (walk->has_go && walk->names)
-		why_go_idle_init(walk);
 }
 
 bool why_is_go(const struct why_walk *walk, uint32_t thread)

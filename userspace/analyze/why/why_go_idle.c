@@ -94,7 +94,7 @@ void why_go_idle_init(struct why_walk *walk)
 {
 	const struct model *model = walk->model;
 
-	for (size_t i = 0; i < model->switches.len; i++) {
+	for (size_t i = 0; walk->has_go && walk->names && i < model->switches.len; i++) {
 		const struct model_switch *sw = &model->switches.data[i];
 		uint64_t key;
 		uint32_t idle;

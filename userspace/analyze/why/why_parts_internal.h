@@ -300,7 +300,9 @@ enum futex_use why_futex_use(struct why_walk *walk, uint32_t thread,
 			     const struct why_interval *interval, const struct model_wait *wait);
 /* Index in walk->by_pid of the first thread of a process. */
 size_t why_threads_of(const struct why_walk *walk, uint32_t pid);
-/* The same in walk->traced. */
+/* Whether the process of a thread has no other thread. */
+bool why_is_only_thread(const struct why_walk *walk, uint32_t thread);
+/* Index in walk->traced of the first thread of a process. */
 size_t why_traced_of(const struct why_walk *walk, uint32_t pid);
 /* Looks up what a kernel stack says about a wait. */
 void why_stack_meaning(struct why_walk *walk, uint32_t stack, struct why_stack *meaning);
@@ -385,18 +387,20 @@ uint32_t why_socket_peer(struct why_walk *walk, const struct store_object *objec
 /* Whether the capture has a wait of a thread at the other end. If not, why_socket_peer() knows only
  * the process, and returns its main thread. */
 bool why_has_socket_waiter(struct why_walk *walk, const struct store_object *object);
-/* Whether its process has no other thread. */
-bool why_is_only_thread(const struct why_walk *walk, uint32_t thread);
 /* Whether it is a terminal that the capture describes as such. */
 bool why_is_terminal(const struct store_object *object);
 /* Whether the other end of a connection may be on another machine. */
 bool why_may_be_remote(const struct store_object *object);
+/* The number of the socket at the other end; MODEL_NONE: it is not known. */
+uint32_t why_socket_other_end(struct why_walk *walk, const struct store_object *object);
+/* Whether an object is the other end of a connection, and TCP has sent something again there during
+ * a wait. */
+bool why_socket_resent(const struct store_object *object, const struct store_object *end);
+
+/* ---- why_peers_wait.c ---- */
 /* Whether all TCP connections that an epoll instance watches have had a thread waiting at their
  * other end for a while before ts. Then nobody sent what made one of them ready. False: that is not
  * known of all of them but one, which may be the socket that listens. */
 bool why_peers_wait(struct why_walk *walk, const struct store_object *epoll, uint64_t ts);
-/* Whether an object is the other end of a connection, and TCP has sent something again there during
- * a wait. */
-bool why_socket_resent(const struct store_object *object, const struct store_object *end);
 
 #endif

@@ -165,8 +165,7 @@ static bool socket_before(struct why_walk *walk, uint32_t socket, const struct e
 	return compare(&ends, wanted, true) < 0;
 }
 
-/* The socket at the other end; MODEL_NONE: it is not known. */
-static uint32_t peer_socket(struct why_walk *walk, const struct store_object *object)
+uint32_t why_socket_other_end(struct why_walk *walk, const struct store_object *object)
 {
 	const struct store_reader *reader = walk->model->reader;
 	struct ends wanted, ends;
@@ -183,15 +182,6 @@ static uint32_t peer_socket(struct why_walk *walk, const struct store_object *ob
 	socket = walk->sockets.data[found];
 	ends = ends_of(reader, socket);
 	return compare(&ends, &wanted, true) ? MODEL_NONE : socket;
-}
-
-bool why_is_only_thread(const struct why_walk *walk, uint32_t thread)
-{
-	const struct model *model = walk->model;
-	uint32_t pid = model->threads.data[thread].pid;
-	size_t next = why_threads_of(walk, pid) + 1;
-
-	return next >= model->threads.len || model->threads.data[walk->by_pid[next]].pid != pid;
 }
 
 bool why_is_terminal(const struct store_object *object)
@@ -217,7 +207,7 @@ static uint32_t terminal_user(const struct why_walk *walk, const struct store_ob
 
 static uint32_t peer_find(struct why_walk *walk, const struct store_object *object)
 {
-	uint32_t socket = peer_socket(walk, object), user;
+	uint32_t socket = why_socket_other_end(walk, object), user;
 
 	if (why_is_terminal(object))
 		return terminal_user(walk, object);
@@ -231,7 +221,7 @@ static uint32_t peer_find(struct why_walk *walk, const struct store_object *obje
 
 bool why_has_socket_waiter(struct why_walk *walk, const struct store_object *object)
 {
-	uint32_t socket = peer_socket(walk, object);
+	uint32_t socket = why_socket_other_end(walk, object);
 
 	return socket != MODEL_NONE && map_get(&walk->socket_users, socket) != MAP_NONE;
 }
@@ -248,60 +238,4 @@ uint32_t why_socket_peer(struct why_walk *walk, const struct store_object *objec
 		map_put(&walk->peers, (uintptr_t)object, peer == MODEL_NONE ? NO_PEER : peer);
 	}
 	return peer == NO_PEER ? MODEL_NONE : peer;
-}
-
-/* ---- both ends wait ---- */
-
-/* A thread that has just sent something may wait already when that arrives. */
-#define SENT_BEFORE_NS 1000000ull
-/* Limit of the text of an epoll instance that is known to be whole: it may lack what does not fit
- * into descriptor.detail. */
-#define WATCHED_MAX 220
-
-/* Whether a thread has waited at the other end of a socket for a while. */
-static bool waits_at_other_end(struct why_walk *walk, uint32_t number, uint64_t ts)
-{
-	const struct store_reader *reader = walk->model->reader;
-	const struct store_object *object = store_reader_object(reader, number), *awaited;
-	uint32_t other = peer_socket(walk, object), peer = why_socket_peer(walk, object);
-	const struct why_interval *interval;
-	size_t index;
-
-	if (strncmp(object->detail, "tcp ", strlen("tcp ")) != 0 || other == MODEL_NONE ||
-	    peer >= walk->model->threads.len)
-		return false;
-	index = why_intervals_after(&walk->intervals, peer, ts - 1);
-	if (index >= walk->intervals.threads[peer].intervals.len)
-		return false;
-	interval = &walk->intervals.threads[peer].intervals.data[index];
-	if (interval->state != WAFFLE_THREAD_BLOCKED || interval->from_ts + SENT_BEFORE_NS > ts)
-		return false;
-	awaited = why_wait_object(walk, peer, interval);
-	return awaited && awaited->ino == store_reader_object(reader, other)->ino;
-}
-
-bool why_peers_wait(struct why_walk *walk, const struct store_object *epoll, uint64_t ts)
-{
-	const char *at = epoll->detail, *name = "socket:[";
-	unsigned unknown = 0;
-	bool any = false;
-
-	/* The inodes in the text are those of the host. */
-	if (walk->model->host_count > 1 || strlen(at) > WATCHED_MAX)
-		return false;
-	while ((at = strstr(at, name))) {
-		uint64_t ino = strtoull(at + strlen(name), NULL, 10);
-		uint32_t number = map_get(&walk->socket_at, ino);
-
-		at += strlen(name);
-		/* The one that listens has no other end. */
-		if (number == MAP_NONE && unknown++)
-			return false;
-		if (number == MAP_NONE)
-			continue;
-		if (!waits_at_other_end(walk, number, ts))
-			return false;
-		any = true;
-	}
-	return any;
 }
