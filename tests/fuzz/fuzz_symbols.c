@@ -3,6 +3,7 @@
  * Any bytes as an ELF file: looking up its symbols, lines and inlined functions does not fault.
  * Also as notes, and as a mangled name.
  */
+#include <ctype.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include "target/dwarf/cfi.h"
 #include "target/dwarf/cfi_index.h"
 #include "target/elf/demangle.h"
+#include "target/elf/demangle_rust_internal.h"
 #include "target/elf/symbols.h"
 #include "require.h"
 
@@ -129,6 +131,17 @@ static void read_function_name(const char *symbol)
 	}
 }
 
+/* The mutations of a fuzzer rarely begin like a name of Rust. */
+static void read_rust_name(const char *text)
+{
+	char symbol[512], demangled[DEMANGLE_MAX];
+
+	snprintf(symbol, sizeof(symbol), "_R%s%s", isupper((unsigned char)*text) ? "" : "NvC1a",
+		 text);
+	if (demangle_rust(symbol, demangled, sizeof(demangled)))
+		require(strlen(demangled) < sizeof(demangled));
+}
+
 static void read_text(const uint8_t *data, size_t size)
 {
 	struct build_id id;
@@ -139,6 +152,7 @@ static void read_text(const uint8_t *data, size_t size)
 	require(text);
 	if (demangle(text, demangled))
 		require(strlen(demangled) < DEMANGLE_MAX);
+	read_rust_name(text);
 	read_function_name(text);
 	free(text);
 }

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
@@ -26,6 +27,8 @@
 #include "bpf/wait.h"
 #include "capture/sources_internal.h"
 #include "target/process/descriptors.h"
+#include "target/process/process.h"
+#include "target/process/terminal.h"
 
 static uint32_t parsed(const char *text)
 {
@@ -132,6 +135,52 @@ static void test_file_has_its_path_and_file_system(void **state)
 	assert_string_equal(found.name, "/dev/null");
 	assert_string_equal(found.detail, "character device 1:3");
 	close(fd);
+}
+
+/* A child that waits, with the terminal as its standard input. */
+static pid_t child_at(int terminal)
+{
+	pid_t child = fork();
+
+	if (!child) {
+		dup2(terminal, STDIN_FILENO);
+		pause();
+		_exit(0);
+	}
+	assert_true(child > 0);
+	return child;
+}
+
+static void test_terminal_has_the_ancestor_at_its_other_end(void **state)
+{
+	int number = -1, master = open("/dev/ptmx", O_RDWR | O_NOCTTY), unlock = 0, terminal;
+	char path[64], detail[64], comm[16];
+	struct descriptor found;
+	struct file_key key;
+	pid_t child;
+
+	(void)state;
+	assert_int_equal(ioctl(master, TIOCGPTN, &number), 0);
+	assert_int_equal(ioctl(master, TIOCSPTLCK, &unlock), 0);
+	snprintf(path, sizeof(path), "/dev/pts/%d", number);
+	terminal = open(path, O_RDWR | O_NOCTTY);
+	assert_true(terminal >= 0);
+	child = child_at(terminal);
+	process_comm(getpid(), comm);
+	snprintf(detail, sizeof(detail), "terminal of process %d, %s", getpid(), comm);
+	key = key_of(terminal);
+	assert_int_equal(descriptor_find(&found, child, -1, &key), 0);
+	assert_string_equal(found.name, path);
+	assert_string_equal(found.detail, detail);
+	assert_int_equal(terminal_process(found.detail), getpid());
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	/* No ancestor has the other end. */
+	found = found_of(terminal);
+	assert_string_equal(found.detail, "terminal");
+	assert_int_equal(terminal_process(found.detail), 0);
+	close(terminal);
+	close(master);
 }
 
 static void test_pipe_is_known_by_its_inode_alone(void **state)
@@ -285,6 +334,7 @@ int main(void)
 		cmocka_unit_test(test_what_is_not_understood_is_shown),
 		cmocka_unit_test(test_names_of_sources_read_back_as_the_same),
 		cmocka_unit_test(test_file_has_its_path_and_file_system),
+		cmocka_unit_test(test_terminal_has_the_ancestor_at_its_other_end),
 		cmocka_unit_test(test_pipe_is_known_by_its_inode_alone),
 		cmocka_unit_test(test_socket_has_both_its_ends),
 		cmocka_unit_test(test_socket_that_a_forged_line_is_about_has_no_detail),

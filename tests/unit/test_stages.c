@@ -44,6 +44,12 @@ uint32_t kernel_wait_sources(const struct kernel *kernel)
 	return 0;
 }
 
+bool kernel_waits_for_descriptor(int syscall)
+{
+	(void)syscall;
+	return false;
+}
+
 bool kernel_symbol_find(const struct kernel *kernel, uint64_t address, struct kernel_symbol *symbol)
 {
 	(void)kernel;

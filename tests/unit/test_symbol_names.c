@@ -12,6 +12,57 @@
 
 #include "target/elf/buildid.h"
 #include "target/elf/demangle.h"
+#include "target/elf/demangle_rust_internal.h"
+
+/* Names that rustc 1.95 has made, as Rust shows them. */
+static void test_names_of_rust_are_demangled(void **state)
+{
+	static const struct {
+		const char *symbol, *name;
+	} rows[] = {
+		{"_RINvCs6xxl1lAjzDf_1a3genINtNtCsgEmfK2I1SDS_4core6marker11PhantomDataFG_KCRL0_"
+		 "hEuEEB2_",
+		 "a::gen::<core::marker::PhantomData<for<'a> extern \"C\" fn(&'a u8)>>"},
+		{"_RINvCs6xxl1lAjzDf_1a3genINtNtCsgEmfK2I1SDS_4core6option6OptionFhEbEEB2_",
+		 "a::gen::<core::option::Option<fn(u8) -> bool>>"},
+		{"_RINvCs6xxl1lAjzDf_1a3genQDNtNtCsgEmfK2I1SDS_4core3fmt5DebugEL_EB2_",
+		 "a::gen::<&mut dyn core::fmt::Debug>"},
+		{"_RINvCs6xxl1lAjzDf_1a3genThReAaj2_nEEB2_", "a::gen::<(u8, &str, [i8; 2], i128)>"},
+		{"_RINvCs6xxl1lAjzDf_1a3genuEB2_", "a::gen::<()>"},
+		{"_RINvCs6xxl1lAjzDf_1a5applyNCNvB2_4main0EB2_",
+		 "a::apply::<a::main::{closure#0}>"},
+		{"_RINvMs_NtCs6xxl1lAjzDf_1a6shapesINtB5_2SqmE3getKj3_EB7_",
+		 "<a::shapes::Sq<u32>>::get::<3>"},
+		{"_RNvXNtCs6xxl1lAjzDf_1a6shapesINtB2_2SqmENtB2_4Area4area",
+		 "<a::shapes::Sq<u32> as a::shapes::Area>::area"},
+		{"_RNvCs1234_7mycrate3foo", "mycrate::foo"},
+		{"_RNvCs1234_7mycrate3foo.llvm.123", "mycrate::foo"},
+		{"_RNvCs1234_7mycrate3foo.cold", "mycrate::foo [clone .cold]"},
+		{"_RINvC1a1fKj1f_Kb1_Kan5_E", "a::f::<31, true, -5>"},
+		{"_RNvC1au9gre_jva7d", "a::punycode{gre_jva7d}"},
+		/* A backward reference to itself, one without end, and a name that is cut. */
+		{"_RNvB_3foo", NULL},
+		{"_RINvC1a3fooTTTTTTTTB8_B8_EB7_B7_EB6_B6_EB5_B5_EB4_B4_EB3_B3_EB2_B2_EB1_B1_EE",
+		 NULL},
+		{"_RNvCs1234_7mycrate3fo", NULL},
+		{"_RNvCs1234_7mycrate99999999999999999999foo", NULL},
+		{"_R", NULL},
+		{"_Rust", NULL},
+	};
+	char text[DEMANGLE_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const char *name = demangle(rows[i].symbol, text);
+
+		if (!rows[i].name)
+			assert_null(name);
+		else
+			assert_string_equal(name, rows[i].name);
+	}
+	/* Lists in lists in lists: each repeats the one before it twice. */
+	assert_false(demangle_rust("_RINvC1a1fTTTTTTuuEB5_EB4_EB3_EB2_EB1_EE", text, 8));
+}
 
 static void test_demangler_refuses_what_unfolds_without_end(void **state)
 {
@@ -96,6 +147,7 @@ static void test_build_id_of_the_running_kernel_is_read(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_names_of_rust_are_demangled),
 		cmocka_unit_test(test_demangler_refuses_what_unfolds_without_end),
 		cmocka_unit_test(test_many_names_at_once_are_those_of_each),
 		cmocka_unit_test(test_build_id_of_notes_in_memory_is_found_behind_others),

@@ -157,6 +157,50 @@ static void test_owners_and_times_of_any_kind_are_read(void **state)
 	}
 }
 
+#define NR_CONNECT 42
+
+/* A thread that waits in connect() from the begin of the capture, and one that began later. A
+ * record with the same end has what each waits for. */
+static void test_open_waits_have_the_file_that_was_read_at_the_end(void **state)
+{
+	const uint64_t begins[] = {CAPTURE_START, CAPTURE_START + 100};
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++) {
+		struct waffle_rec_open_wait open = {.rec = {END_TS, 11, WAFFLE_REC_OPEN_WAIT, 0},
+						    .from_ts = i ? begins[i] : 0};
+		struct waffle_rec_state at = {.rec = {CAPTURE_START, 11, WAFFLE_REC_STATE, 0},
+					      .tgid = CAPTURE_PID,
+					      .state = WAFFLE_THREAD_BLOCKED,
+					      .task_state = S,
+					      .syscall = NR_CONNECT,
+					      .args = {3}};
+
+		threads_named(&capture, 11, 11);
+		object(&capture, "socket:[7]", "tcp 10.0.0.1:5000 <-> 10.0.0.2:80");
+		if (!i)
+			capture_add(&capture, &at);
+		else
+			gets(&capture, CAPTURE_START + 10, 1, 0, 11, 0, 0, 0);
+		if (i)
+			waits(&capture, begins[i], 1, 11, 0, S, NR_CONNECT, 3, 0, 0);
+		at.rec.ts = END_TS;
+		at.at_end = 1;
+		capture_add(&capture, &at);
+		wait_details(&capture, i ? begins[i] : END_TS, END_TS, 11, 1, 0, 0);
+		capture_add(&capture, &open);
+		why = ask(&capture, END_TS,
+			  &(struct why_query){.tid = 11, .from_ts = begins[i], .to_ts = END_TS});
+		check_part(why, 0, "socket", END_TS - begins[i], 0, "unknown",
+			   "socket:[7] (tcp 10.0.0.1:5000 <-> 10.0.0.2:80)");
+		assert_int_equal(why->model->open_waits.data[0].object, 1);
+		assert_int_equal(why->model->waits.len, 1);
+		done(&capture, why);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -164,6 +208,7 @@ int main(void)
 		cmocka_unit_test(test_a_read_write_lock_needs_a_function_that_says_so),
 		cmocka_unit_test(test_the_chain_of_a_deadlock_ends_in_its_circle),
 		cmocka_unit_test(test_owners_and_times_of_any_kind_are_read),
+		cmocka_unit_test(test_open_waits_have_the_file_that_was_read_at_the_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

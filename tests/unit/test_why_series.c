@@ -1088,7 +1088,7 @@ static void test_who_wait_for_each_other_at_a_connection_are_held_up_by_neither(
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		char here[64], there[64], seen[80];
+		char here[64], there[64], seen[200];
 		const struct why_part *part;
 		struct store_object far = {.pid = 20, .name = "socket:[2]", .detail = there};
 		struct error err = ERROR_INIT;
@@ -1099,7 +1099,7 @@ static void test_who_wait_for_each_other_at_a_connection_are_held_up_by_neither(
 			 rows[i].protocol);
 		snprintf(there, sizeof(there), "%s 127.0.0.1:80 <-> 127.0.0.1:5000",
 			 rows[i].protocol);
-		snprintf(seen, sizeof(seen), "socket:[2] (%s)", there);
+		snprintf(seen, sizeof(seen), "socket:[2] (%s): %s", there, rows[i].meaning);
 		begin(&capture);
 		named(&capture, 20, 20, "server");
 		object(&capture, "socket:[1]", here);
@@ -1116,6 +1116,68 @@ static void test_who_wait_for_each_other_at_a_connection_are_held_up_by_neither(
 		check_part(why, 0, "socket", 4 * MS - 10, 0, "likely", seen);
 		assert_string_equal(strtab_get(why->texts, why->steps.data[part->step + 1].meaning),
 				    rows[i].meaning);
+		done(&capture, why);
+	}
+}
+
+/* Thread 11 serves 20 and 21 at one epoll instance, and an interrupt makes both connections ready
+ * at once. If both clients have waited for it all the time, neither sent anything. */
+static void test_clients_that_all_wait_for_the_epoll_are_held_up_by_neither_end(void **state)
+{
+	static const struct {
+		uint64_t sent_ts; /* when the last client began to wait */
+		uint32_t other;   /* what it waits for: an object */
+		bool nobody;
+	} rows[] = {{MS + 6, 5, true}, {5 * MS - 100, 5, false}, {MS + 6, 1, false}};
+	static const char *const details[] = {
+		"tcp 127.0.0.1:80 <-> 127.0.0.1:5000", "tcp 127.0.0.1:80 <-> 127.0.0.1:5001",
+		"tcp 127.0.0.1:5000 <-> 127.0.0.1:80", "tcp 127.0.0.1:5001 <-> 127.0.0.1:80"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const char *text;
+		struct capture capture;
+		struct why *why;
+
+		begin(&capture);
+		named(&capture, 20, 20, "client");
+		named(&capture, 21, 21, "client");
+		object(&capture, "anon_inode:[eventpoll]",
+		       "socket:[101], socket:[102], socket:[9]");
+		for (uint32_t k = 0; k < 4; k++) {
+			char name[32];
+			struct store_object socket = {.ino = 101 + k,
+						      .pid = k < 2 ? CAPTURE_PID : 18 + k,
+						      .name = name,
+						      .detail = details[k]};
+			struct error err = ERROR_INIT;
+
+			snprintf(name, sizeof(name), "socket:[%u]", 101 + k);
+			capture_must(store_writer_add_object(capture.writer, &socket, &err), err);
+		}
+		kernel_stack(&capture, 0x9100, "sock_def_readable");
+		gets(&capture, MS, 4, 0, 20, 0, 0, 0);
+		gets(&capture, MS + 1, 5, 0, 21, 0, 0, 0);
+		waits(&capture, MS + 5, 4, 20, 0, S, NR_RECVFROM, 7, 0, 0);
+		waits(&capture, rows[i].sent_ts < MS + 10 ? rows[i].sent_ts : MS + 7, 5, 21, 0, S,
+		      NR_RECVFROM, 7, 0, 0);
+		waits(&capture, MS + 10, 1, 11, 0, S, NR_EPOLL_WAIT, 4, 0, 0);
+		if (rows[i].sent_ts > MS + 10) {
+			gets(&capture, rows[i].sent_ts - 100, 5, 0, 21, 0, 0, HARD);
+			waits(&capture, rows[i].sent_ts, 5, 21, 0, S, NR_RECVFROM, 7, 0, 0);
+		}
+		gets(&capture, 5 * MS, 1, 0, 11, 0, 5 * MS, SOFT);
+		wait_details(&capture, MS + 10, 5 * MS, 11, 1, 0, 0);
+		wake_details(&capture, 5 * MS, 0, 11, 1, SOFT);
+		gets(&capture, 5 * MS + 10, 4, 0, 20, 11, 5 * MS + 10, 0);
+		wait_details(&capture, MS + 5, 5 * MS + 10, 20, 4, 0, 0);
+		gets(&capture, 5 * MS + 11, 5, 0, 21, 11, 5 * MS + 11, 0);
+		wait_details(&capture, rows[i].sent_ts, 5 * MS + 11, 21, rows[i].other, 0, 0);
+		why = end(&capture, 6);
+		assert_int_equal(part_of(why, 0)->cause, WHY_SOCKET);
+		text = strtab_get(why->texts, part_of(why, 0)->object);
+		assert_int_equal(strstr(text, ": neither end sends: a delayed") != NULL,
+				 rows[i].nobody);
 		done(&capture, why);
 	}
 }
@@ -1384,6 +1446,8 @@ int main(void)
 		cmocka_unit_test(test_the_cpu_time_of_the_tracer_is_its_own),
 		cmocka_unit_test(test_the_hold_of_a_new_program_is_the_tracers),
 		cmocka_unit_test(test_a_stop_by_bpf_is_the_tracers),
+		cmocka_unit_test(
+			test_clients_that_all_wait_for_the_epoll_are_held_up_by_neither_end),
 	};
 
 	return cmocka_run_group_tests_name("why series", tests, NULL, NULL);

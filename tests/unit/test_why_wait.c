@@ -298,12 +298,58 @@ static void test_a_terminal_is_not_the_fault_of_the_worker_that_passes_it_on(voi
 		check_part(why, 0, "pipe", 180, 0, "likely", "/dev/pts/3 (character device 136:3)");
 		done(&capture, why);
 	}
+	/* Captures since then say that it is one. */
+	for (size_t i = 0; i < LENGTH(calls); i++) {
+		begin(&capture);
+		object(&capture, "/dev/pts/3", "terminal");
+		named(&capture, 60, 60, "kworker/u8:2");
+		why = ask_wait(&capture, calls[i], S, 60, 1, 0, 0);
+		check_part(why, 0, "pipe", 180, 0, "likely", "/dev/pts/3 (terminal)");
+		done(&capture, why);
+	}
 	/* Without the stack nobody knows. */
 	begin(&capture);
 	object(&capture, "/dev/pts/3", "character device 136:3");
 	why = ask_wait(&capture, NR_READ, S, 60, 1, 0, 0);
 	check_part(why, 0, "not-recorded", 180, 60, "likely",
 		   "/dev/pts/3 (character device 136:3)");
+	done(&capture, why);
+}
+
+/* Thread 13 is the only one of its process, which is at the other end. */
+static void test_behind_a_terminal_is_the_process_at_its_other_end(void **state)
+{
+	static const struct {
+		const char *detail, *cause;
+		uint32_t culprit;
+	} rows[] = {
+		{"terminal of process 13, script", "pipe", 13},
+		{"terminal of process 14, script", "pipe", 0}, /* not recorded */
+		{"terminal of process 99999999999, x", "pipe", 0},
+	};
+	struct capture capture;
+	char text[64];
+	struct why *why;
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		begin(&capture);
+		object(&capture, "/dev/pts/3", rows[i].detail);
+		named(&capture, 13, 13, "script");
+		named(&capture, 60, 60, "kworker/u8:2");
+		gets(&capture, 1011, 3, 0, 13, 0, 0, 0);
+		why = ask_wait(&capture, NR_READ, S, 60, 1, 0, 0);
+		snprintf(text, sizeof(text), "/dev/pts/3 (%s)", rows[i].detail);
+		check_part(why, 0, rows[i].cause, 180, rows[i].culprit, "likely", text);
+		done(&capture, why);
+	}
+	/* The wait goes on. */
+	begin(&capture);
+	object(&capture, "/dev/pts/3", "terminal");
+	waits(&capture, 1020, 1, 11, 0, S, NR_READ, 0, 0, 0);
+	wait_details(&capture, 1020, 1300, 11, 1, 0, 0);
+	why = ask_span(&capture, 1300);
+	check_part(why, 0, "pipe", 280, 0, "unknown", "/dev/pts/3 (terminal)");
 	done(&capture, why);
 }
 
@@ -413,6 +459,7 @@ int main(void)
 		cmocka_unit_test(test_a_pipe_with_a_path_is_a_pipe),
 		cmocka_unit_test(test_a_pipe_is_told_by_functions_of_the_kernel),
 		cmocka_unit_test(test_a_terminal_is_not_the_fault_of_the_worker_that_passes_it_on),
+		cmocka_unit_test(test_behind_a_terminal_is_the_process_at_its_other_end),
 		cmocka_unit_test(test_a_stripped_go_program_is_known_by_its_file),
 		cmocka_unit_test(test_a_wait_for_no_descriptor_is_a_sleep),
 		cmocka_unit_test(test_msync_waits_for_the_mapped_file),

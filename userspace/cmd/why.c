@@ -220,15 +220,25 @@ static int load_values(struct model *model, const struct why *why, const struct 
 	return result;
 }
 
-static int explain(const struct why_cli *cli, struct model *model, const char *file,
-		   struct error *err)
+/* Says what is explained if the user chose nothing. */
+static void say_picked(const struct why_query *query, const struct model *model)
 {
-	struct why_query query = {.slowest = (uint32_t)cli->slowest, .median = cli->median};
-	struct why *why = NULL, *waits = NULL;
-	struct why_waiters waiters = {0};
+	terminal_message(stderr,
+			 "waffle-bpf: why: %s, so %s; --thread names others, which waffle-bpf "
+			 "report lists",
+			 why_pick_has_spans(model) ? "the spans take little of the time"
+						   : "there are no spans",
+			 query->comm ? "these are the threads of a Go program, whose runtime moves "
+				       "goroutines between them"
+				     : "this is the busiest thread");
+}
+
+static int pick(struct why_query *query, const struct why_cli *cli, const struct model *model,
+		const char *file, struct error *err)
+{
 	/* A span on a track can't be explained with a scheduler either. */
 	int result =
-		model->sched || cli->wanted.span ? why_pick(&query, model, &cli->wanted, err) : 0;
+		model->sched || cli->wanted.span ? why_pick(query, model, &cli->wanted, err) : 0;
 
 	if (result)
 		return result;
@@ -238,14 +248,23 @@ static int explain(const struct why_cli *cli, struct model *model, const char *f
 				 file, model->meta->sched ? "kept by the filter" : "recorded",
 				 model->meta->sched ? "leave the filter out"
 						    : "record with the source sched");
-	if (query.tid && !cli->wanted.thread)
-		terminal_message(stderr,
-				 "waffle-bpf: why: %s, so this is the busiest "
-				 "thread; --thread names others, which waffle-bpf report lists",
-				 why_pick_has_spans(model) ? "the spans take little of the time"
-							   : "there are no spans");
+	if ((query->tid || query->comm) && !cli->wanted.thread)
+		say_picked(query, model);
+	return 0;
+}
+
+static int explain(const struct why_cli *cli, struct model *model, const char *file,
+		   struct error *err)
+{
+	struct why_query query = {.slowest = (uint32_t)cli->slowest, .median = cli->median};
+	struct why *why = NULL, *waits = NULL;
+	struct why_waiters waiters = {0};
+	int result;
+
 	query.names = stack_names_open(model->reader, true);
-	result = why_new(&why, model, &query, err);
+	result = pick(&query, cli, model, file, err);
+	if (!result)
+		result = why_new(&why, model, &query, err);
 	if (!result && cli->evidence)
 		result = why_records_find(why, err);
 	if (!result)

@@ -284,4 +284,7 @@ struct kernel_symbol {
 bool kernel_symbol_find(const struct kernel *kernel, uint64_t address,
 			struct kernel_symbol *symbol);
 
+/* Whether a system call can wait, and its first argument is a descriptor. */
+bool kernel_waits_for_descriptor(int syscall);
+
 #endif

@@ -72,6 +72,21 @@ static const int socket_calls[] = {
 	SYS_recvmmsg, SYS_sendto,  SYS_sendmsg, SYS_sendmmsg, SYS_shutdown,
 };
 
+static bool is_listed(int number, const int *calls, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (calls[i] == number)
+			return true;
+	return false;
+}
+
+bool kernel_waits_for_descriptor(int syscall)
+{
+	return is_listed(syscall, descriptor_calls,
+			 sizeof(descriptor_calls) / sizeof(descriptor_calls[0])) ||
+	       is_listed(syscall, socket_calls, sizeof(socket_calls) / sizeof(socket_calls[0]));
+}
+
 static void set_call(__u64 *calls, int number)
 {
 	if (number / 64 < WAFFLE_SYSCALLS_MAX / 64)

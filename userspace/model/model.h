@@ -194,6 +194,7 @@ struct model_open_wait {
 	uint32_t thread;
 	uint32_t owner; /* the thread that holds the lock; MODEL_NONE: unknown */
 	uint32_t kernel_stack, user_stack;
+	uint32_t object; /* as of a model_wait; 0: unknown */
 	uint32_t flags;  /* WAFFLE_OPEN_WAIT_* */
 	int16_t syscall; /* -1: none */
 	uint16_t task_state;

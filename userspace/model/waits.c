@@ -234,6 +234,24 @@ COMPARE(sample_compare, model_sample, thread, ts)
 			qsort((vector).data, (vector).len, sizeof(*(vector).data), compare);       \
 	} while (0)
 
+/* Moves the files of open waits to them. They are in records of waits with the same end. */
+static void open_files_take(struct model *model)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < model->waits.len; i++) {
+		const struct model_wait wait = model->waits.data[i];
+		struct model_open_wait *open =
+			(struct model_open_wait *)model_open_wait_of(model, wait.thread);
+
+		if (open && open->ts == wait.to_ts)
+			open->object = wait.object;
+		else
+			model->waits.data[kept++] = wait;
+	}
+	model->waits.len = kept;
+}
+
 /* Adds what the states of threads say of open waits: the system call, and when a wait began that is
  * older than the capture. */
 static void open_waits_finish(struct model *model)
@@ -252,6 +270,8 @@ static void open_waits_finish(struct model *model)
 		model->open_waits.data[kept++] = wait;
 	}
 	model->open_waits.len = kept;
+	if (kept)
+		open_files_take(model);
 	for (size_t i = 0; i < model->states.len; i++) {
 		const struct model_state *state = &model->states.data[i];
 		struct model_open_wait *wait =
@@ -273,7 +293,8 @@ static void open_waits_finish(struct model *model)
 							   .to_ts = wait->ts,
 							   .thread = wait->thread,
 							   .kernel_stack = wait->kernel_stack,
-							   .user_stack = wait->user_stack});
+							   .user_stack = wait->user_stack,
+							   .object = wait->object});
 	}
 }
 

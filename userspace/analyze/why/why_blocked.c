@@ -140,6 +140,8 @@ static struct why_verdict at_open(struct why_walk *walk, struct why_blocked *blo
 
 	if (blocked->kind < sizeof(causes) / sizeof(causes[0]) && causes[blocked->kind])
 		cause = causes[blocked->kind];
+	else if (why_is_terminal(blocked->facts.object))
+		cause = WHY_PIPE;
 	walk->path[walk->depth - 1].meaning =
 		strtab_put(walk->why->texts, OPEN_TEXT, strlen(OPEN_TEXT));
 	return why_blocked_end(walk, blocked, cause, WHY_GRADE_UNKNOWN, MODEL_NONE);
@@ -458,5 +460,5 @@ struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_s
 	if (verdict.kind == WHY_VERDICT_NONE)
 		verdict = by_kind(walk, &blocked);
 	verdict.idle = is_idle_loop(&blocked, &verdict);
-	return verdict;
+	return why_go_at_idle(walk, &blocked, verdict);
 }

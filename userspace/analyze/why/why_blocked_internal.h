@@ -85,6 +85,11 @@ struct why_verdict why_blocked_polled_device(struct why_walk *walk, struct why_b
 struct why_polls why_polls_of(const struct why_walk *walk, const struct why_blocked *blocked);
 /* Text of the lock for which it sleeps to try again, if its functions show that; 0: they do not. */
 uint32_t why_polls_retries(struct why_walk *walk, const struct why_blocked *blocked);
+/* If the thread is in no span, and Go's runtime had nothing to run on it, the thread waited for
+ * nothing that a goroutine needs. Then the cause says so, unless something outside of the program
+ * ended the wait. Otherwise returns `verdict`, which is the one on the wait; in why_go_idle.c. */
+struct why_verdict why_go_at_idle(struct why_walk *walk, const struct why_blocked *blocked,
+				  struct why_verdict verdict);
 
 /* Sleeping, stopped, or held by waffle-bpf; in why_stopped.c. */
 struct why_verdict why_blocked_at_sleep(struct why_walk *walk, struct why_blocked *blocked);

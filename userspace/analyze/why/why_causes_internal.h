@@ -84,6 +84,12 @@
 	      DIM, "", LOSS, END,                                                                  \
 	      "records or wake-ups are missing or contradict each other, or the wait went on "     \
 	      "when the capture ended",                                                            \
-	      "")
+	      "")                                                                                  \
+	CAUSE(IDLE, "idle", "a language's runtime had nothing to run on the thread", DIM, "",      \
+	      COUNT, END,                                                                          \
+	      "the runtime of Go had no goroutine to run on the thread. It stands behind work "    \
+	      "and waits "                                                                         \
+	      "with at least a twentieth of the thread's time",                                    \
+	      "what woke it")
 
 #endif

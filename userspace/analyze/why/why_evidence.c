@@ -134,6 +134,15 @@ size_t why_threads_of(const struct why_walk *walk, uint32_t pid)
 	return first_of(walk, walk->by_pid, walk->model->threads.len, pid);
 }
 
+bool why_is_only_thread(const struct why_walk *walk, uint32_t thread)
+{
+	const struct model *model = walk->model;
+	uint32_t pid = model->threads.data[thread].pid;
+	size_t next = why_threads_of(walk, pid) + 1;
+
+	return next >= model->threads.len || model->threads.data[walk->by_pid[next]].pid != pid;
+}
+
 size_t why_traced_of(const struct why_walk *walk, uint32_t pid)
 {
 	return first_of(walk, walk->traced.data, walk->traced.len, pid);
@@ -177,6 +186,7 @@ void why_evidence_init(struct why_walk *walk, const struct why_walk *like)
 	find_cgroups(walk);
 	why_peers_init(walk);
 	why_go_init(walk);
+	why_go_idle_init(walk);
 	why_lookup_init(walk->why);
 	for (uint32_t i = 0; i < store_reader_symbol_count(reader); i++) {
 		const struct store_symbol *symbol = store_reader_symbol(reader, i);

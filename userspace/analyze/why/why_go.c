@@ -25,8 +25,13 @@ static bool is_go_stack(const struct why_walk *walk, const struct model_wait *wa
 /* Limit of the mapped files to examine. */
 #define GO_FILES 4096
 
-/* Examines the programs that were mapped. A shared library written in Go does not make its program
- * a Go program. */
+/* A shared library written in Go does not make its program a Go program. */
+static bool is_program(const struct store_mapping *mapping)
+{
+	return *mapping->path == '/' && !strstr(mapping->path, ".so");
+}
+
+/* Examines the programs that were mapped. */
 static void find_by_files(struct why_walk *walk)
 {
 	const struct store_reader *reader = walk->model->reader;
@@ -36,7 +41,7 @@ static void find_by_files(struct why_walk *walk)
 		const struct store_mapping *mapping = store_reader_mapping(reader, i);
 		uint32_t go;
 
-		if (*mapping->path != '/' || strstr(mapping->path, ".so"))
+		if (!is_program(mapping))
 			continue;
 		go = map_get(&seen, (uintptr_t)mapping->path);
 		if (go == MAP_NONE && seen.len == GO_FILES)
@@ -51,6 +56,23 @@ static void find_by_files(struct why_walk *walk)
 		}
 	}
 	map_free(&seen);
+}
+
+bool why_go_is_process(const struct model *model, struct stack_names *names, uint32_t pid)
+{
+	const struct store_reader *reader = model->reader;
+	uint32_t examined = 0;
+
+	for (uint32_t i = 0; i < store_reader_mapping_count(reader) && examined < GO_FILES; i++) {
+		const struct store_mapping *mapping = store_reader_mapping(reader, i);
+
+		if (mapping->pid != pid || !is_program(mapping))
+			continue;
+		examined++;
+		if (stack_names_is_go(names, mapping))
+			return true;
+	}
+	return false;
 }
 
 static void find_by_stacks(struct why_walk *walk)

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "target/process/descriptors.h"
+
 static uint64_t ran_ns(const struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to)
 {
 	const struct why_thread *of = &walk->intervals.threads[thread];
@@ -71,12 +73,7 @@ static bool is_receive_timeout(uint32_t hints)
  * there, or its process has no other thread. */
 static bool is_user(struct why_walk *walk, const struct why_blocked *blocked, uint32_t peer)
 {
-	const struct model *model = walk->model;
-	uint32_t pid = model->threads.data[peer].pid;
-	size_t next = why_threads_of(walk, pid) + 1;
-
-	return why_has_socket_waiter(walk, blocked->facts.object) || next >= model->threads.len ||
-	       model->threads.data[walk->by_pid[next]].pid != pid;
+	return why_has_socket_waiter(walk, blocked->facts.object) || why_is_only_thread(walk, peer);
 }
 
 static struct why_verdict socket_interrupt(struct why_walk *walk, struct why_blocked *blocked)
@@ -124,6 +121,9 @@ static struct why_verdict poll_interrupt(struct why_walk *walk, struct why_block
 	if (blocked->waker.hints & WHY_HINT_SOCKET && object &&
 	    !strncmp(object->name, "socket:", strlen("socket:")))
 		return socket_interrupt(walk, blocked);
+	if (blocked->waker.hints & WHY_HINT_SOCKET && object && descriptor_is_epoll(object->name) &&
+	    why_peers_wait(walk, object, blocked->interval->to_ts))
+		return why_blocked_neither_sends(walk, blocked);
 	if (blocked->waker.hints & WHY_HINT_SOCKET)
 		return why_blocked_end(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY, MODEL_NONE);
 	if (blocked->waker.hints & WHY_HINT_TIMER)

@@ -96,9 +96,12 @@ struct why_walk {
 	struct map python_of;         /* pid → enum wait_python */
 	struct map futex_uses;        /* user stack number → enum futex_use */
 	struct map retries_of;        /* user stack number → text of why_polls_retries() */
+	struct map go_idle_stacks; /* user stack number → whether Go's runtime waits for work */
+	struct map go_idle;        /* what is waited for, as a hash → the same */
 	struct map go_of;        /* pid → WHY_GO, or the number of stacks without Go functions */
 	bool has_go;             /* one of the processes is a Go program */
 	VEC(uint32_t) sockets;   /* objects with two ends, sorted by them */
+	struct map socket_at;    /* inode → number of one of `sockets` */
 	struct map peers;        /* object → thread at the other end, or NO_PEER */
 	struct map socket_users; /* object → the first thread that waited for it */
 	struct map main_threads; /* pid → thread */
@@ -308,7 +311,9 @@ enum futex_use why_futex_use(struct why_walk *walk, uint32_t thread,
 			     const struct why_interval *interval, const struct model_wait *wait);
 /* Index in walk->by_pid of the first thread of a process. */
 size_t why_threads_of(const struct why_walk *walk, uint32_t pid);
-/* The same in walk->traced. */
+/* Whether the process of a thread has no other thread. */
+bool why_is_only_thread(const struct why_walk *walk, uint32_t thread);
+/* Index in walk->traced of the first thread of a process. */
 size_t why_traced_of(const struct why_walk *walk, uint32_t pid);
 /* Looks up what a kernel stack says about a wait. */
 void why_stack_meaning(struct why_walk *walk, uint32_t stack, struct why_stack *meaning);
@@ -378,19 +383,35 @@ void why_quota_users(struct why_walk *walk, const struct model_quota *quota, uin
 void why_go_init(struct why_walk *walk);
 /* Whether a thread belongs to a Go program, whose runtime runs changing goroutines on it. */
 bool why_is_go(const struct why_walk *walk, uint32_t thread);
+/* The same of a process, by the files that were mapped. */
+bool why_go_is_process(const struct model *model, struct stack_names *names, uint32_t pid);
+
+/* ---- why_go_idle.c ---- */
+/* Learns what idle threads of Go's runtime wait for. */
+void why_go_idle_init(struct why_walk *walk);
 
 /* ---- why_peers.c ---- */
 void why_peers_init(struct why_walk *walk);
 void why_peers_free(struct why_walk *walk);
-/* The thread at the other end of a connection on this machine, or MODEL_NONE. */
+/* The thread at the other end of a connection on this machine, or of a terminal; or MODEL_NONE. */
 uint32_t why_socket_peer(struct why_walk *walk, const struct store_object *object);
 /* Whether the capture has a wait of a thread at the other end. If not, why_socket_peer() knows only
  * the process, and returns its main thread. */
 bool why_has_socket_waiter(struct why_walk *walk, const struct store_object *object);
+/* Whether it is a terminal that the capture describes as such. */
+bool why_is_terminal(const struct store_object *object);
 /* Whether the other end of a connection may be on another machine. */
 bool why_may_be_remote(const struct store_object *object);
+/* The number of the socket at the other end; MODEL_NONE: it is not known. */
+uint32_t why_socket_other_end(struct why_walk *walk, const struct store_object *object);
 /* Whether an object is the other end of a connection, and TCP has sent something again there during
  * a wait. */
 bool why_socket_resent(const struct store_object *object, const struct store_object *end);
+
+/* ---- why_peers_wait.c ---- */
+/* Whether all TCP connections that an epoll instance watches have had a thread waiting at their
+ * other end for a while before ts. Then nobody sent what made one of them ready. False: that is not
+ * known of all of them but one, which may be the socket that listens. */
+bool why_peers_wait(struct why_walk *walk, const struct store_object *epoll, uint64_t ts);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "analyze/why/why_parts_internal.h"
 #include "target/process/descriptors.h"
+#include "target/process/terminal.h"
 #include "util/memory.h"
 #include "util/search.h"
 
@@ -108,8 +109,10 @@ void why_peers_init(struct why_walk *walk)
 	struct ends ends;
 
 	for (uint32_t i = 1; (object = store_reader_object(reader, i)); i++)
-		if (split(object->detail, &ends))
+		if (split(object->detail, &ends)) {
 			vec_add(&walk->sockets, i);
+			map_put(&walk->socket_at, object->ino, i);
+		}
 	find_main_threads(walk);
 	if (!walk->sockets.len)
 		return;
@@ -121,6 +124,7 @@ void why_peers_init(struct why_walk *walk)
 void why_peers_free(struct why_walk *walk)
 {
 	vec_free(&walk->sockets);
+	map_free(&walk->socket_at);
 	map_free(&walk->peers);
 	map_free(&walk->socket_users);
 	map_free(&walk->main_threads);
@@ -161,8 +165,7 @@ static bool socket_before(struct why_walk *walk, uint32_t socket, const struct e
 	return compare(&ends, wanted, true) < 0;
 }
 
-/* The socket at the other end; MODEL_NONE: it is not known. */
-static uint32_t peer_socket(struct why_walk *walk, const struct store_object *object)
+uint32_t why_socket_other_end(struct why_walk *walk, const struct store_object *object)
 {
 	const struct store_reader *reader = walk->model->reader;
 	struct ends wanted, ends;
@@ -181,10 +184,33 @@ static uint32_t peer_socket(struct why_walk *walk, const struct store_object *ob
 	return compare(&ends, &wanted, true) ? MODEL_NONE : socket;
 }
 
+bool why_is_terminal(const struct store_object *object)
+{
+	return object && !strncmp(object->detail, TERMINAL_TEXT, strlen(TERMINAL_TEXT));
+}
+
+/* The main thread of the process at the other end of a terminal. */
+static uint32_t terminal_user(const struct why_walk *walk, const struct store_object *object)
+{
+	const struct model *model = walk->model;
+	uint32_t pid = terminal_process(object->detail), host = store_pid_host(object->pid);
+
+	for (size_t i = 0; pid && i < model->processes.len; i++) {
+		const struct model_process *process = &model->processes.data[i];
+
+		if (model_pid_real(model, process->pid) == pid &&
+		    store_pid_host(process->pid) == host)
+			return process->main_thread;
+	}
+	return MODEL_NONE;
+}
+
 static uint32_t peer_find(struct why_walk *walk, const struct store_object *object)
 {
-	uint32_t socket = peer_socket(walk, object), user;
+	uint32_t socket = why_socket_other_end(walk, object), user;
 
+	if (why_is_terminal(object))
+		return terminal_user(walk, object);
 	if (socket == MODEL_NONE)
 		return MODEL_NONE;
 	user = map_get(&walk->socket_users, socket);
@@ -195,7 +221,7 @@ static uint32_t peer_find(struct why_walk *walk, const struct store_object *obje
 
 bool why_has_socket_waiter(struct why_walk *walk, const struct store_object *object)
 {
-	uint32_t socket = peer_socket(walk, object);
+	uint32_t socket = why_socket_other_end(walk, object);
 
 	return socket != MODEL_NONE && map_get(&walk->socket_users, socket) != MAP_NONE;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/why/why_parts_internal.h"
 #include "util/memory.h"
 #include "util/suggest.h"
 #include "util/units.h"
@@ -335,21 +336,51 @@ static const struct model_thread *busiest_of_roots(const struct model *model, ui
 
 /* A thread that lives only briefly explains little. If there are many of them, as in a shell script
  * or with a thread for each request, a thread that waits for them explains all of them. */
-int why_pick_busiest(struct why_query *query, const struct model *model)
+static const struct model_thread *busiest_thread(const struct model *model)
 {
 	uint64_t length = model->end_ts > model->start_ts ? model->end_ts - model->start_ts : 0;
-	const struct model_thread *busiest = busiest_of_roots(model, length / 2)
-						     ?: busiest_of(model, length / 2)
-						     ?: busiest_of(model, 0);
+
+	return busiest_of_roots(model, length / 2)
+		       ?: busiest_of(model, length / 2)
+		       ?: busiest_of(model, 0);
+}
+
+static void pick_one(struct why_query *query, const struct model *model,
+		     const struct model_thread *thread)
+{
+	query->tid = thread->tid;
+	query->from_ts = model->start_ts;
+	query->to_ts = model->end_ts;
+}
+
+int why_pick_busiest(struct why_query *query, const struct model *model)
+{
+	const struct model_thread *busiest = busiest_thread(model);
 
 	if (!busiest)
 		return -ENOENT;
-	query->tid = busiest->tid;
-	query->from_ts = model->start_ts;
-	query->to_ts = model->end_ts;
+	pick_one(query, model, busiest);
 	return 0;
 }
 
+/* The runtime of Go moves the work of a program between its threads. If the busiest thread is one
+ * of them and ran for less than half of the time, it explains little, and all of them are chosen.
+ */
+static void pick_go_threads(struct why_query *query, const struct model *model,
+			    const struct model_thread *busiest)
+{
+	const struct model_process *process =
+		model_process_of(model, (uint32_t)(busiest - model->threads.data));
+
+	/* A thread with a name of its own is one that the program gave to a goroutine. */
+	if (busiest->running_ns > (model->end_ts - model->start_ts) / 2 || !process ||
+	    process->main_thread >= model->threads.len ||
+	    busiest->comm != model->threads.data[process->main_thread].comm ||
+	    !why_go_is_process(model, query->names, busiest->pid))
+		return;
+	query->comm = strtab_get(model->strings, busiest->comm);
+	query->tid = 0;
+}
 /* ---- the query ---- */
 
 /* Rejects a query for spans none of which is selected. */
@@ -371,6 +402,7 @@ static int reject_unselected(const struct why_query *query, const struct model *
 int why_pick(struct why_query *query, const struct model *model, const struct why_wanted *wanted,
 	     struct error *err)
 {
+	const struct model_thread *busiest;
 	int result = 0;
 
 	if (wanted->thread)
@@ -380,9 +412,12 @@ int why_pick(struct why_query *query, const struct model *model, const struct wh
 				 ?: reject_tracks(query, model, err);
 	if (wanted->span || why_pick_explains_spans(model))
 		return result ?: reject_unselected(query, model, err);
-	if (*spans_left_out(model) || why_pick_busiest(query, model))
+	busiest = *spans_left_out(model) ? NULL : busiest_thread(model);
+	if (!busiest)
 		return error_set(err, ENOENT,
 				 "there are no spans%s; --thread explains a thread's time",
 				 spans_left_out(model));
+	pick_one(query, model, busiest);
+	pick_go_threads(query, model, busiest);
 	return 0;
 }

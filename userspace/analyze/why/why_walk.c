@@ -22,6 +22,8 @@ void why_walk_free(struct why_walk *walk)
 	map_free(&walk->futex_uses);
 	map_free(&walk->retries_of);
 	map_free(&walk->go_of);
+	map_free(&walk->go_idle);
+	map_free(&walk->go_idle_stacks);
 	why_peers_free(walk);
 	map_free(&walk->cgroups);
 	why_cpus_free(walk);

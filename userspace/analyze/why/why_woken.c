@@ -3,8 +3,11 @@
  * one. */
 #include "analyze/why/why_blocked_internal.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "target/process/descriptors.h"
 #include "util/memory.h"
 
 /* ---- end and continuation of a chain ---- */
@@ -58,10 +61,26 @@ static const struct why_step *resent_to(const struct why_walk *walk,
 
 #define LOST_TEXT "neither end sends: a lost packet"
 
-/* Only TCP holds packets back. */
+/* Only TCP holds packets back. Of an epoll instance, only TCP connections are examined. */
 static bool is_tcp(const struct store_object *object)
 {
-	return object && !strncmp(object->detail, "tcp", strlen("tcp"));
+	return object && (!strncmp(object->detail, "tcp", strlen("tcp")) ||
+			  descriptor_is_epoll(object->name));
+}
+
+/* The cause of the part says what the chain says, too: "socket:[7] (tcp …): neither end sends". */
+static uint32_t object_with(struct why_walk *walk, uint32_t object, const char *text)
+{
+	char *whole = NULL;
+	size_t len = 0;
+	FILE *stream = memory_stream(&whole, &len);
+	uint32_t number;
+
+	fprintf(stream, "%s: %s", strtab_get(walk->why->texts, object), text);
+	memory_require(!fclose(stream));
+	number = strtab_put(walk->why->texts, whole, len);
+	free(whole);
+	return number;
 }
 
 struct why_verdict why_blocked_neither_sends(struct why_walk *walk, struct why_blocked *blocked)
@@ -74,6 +93,7 @@ struct why_verdict why_blocked_neither_sends(struct why_walk *walk, struct why_b
 	walk->path[walk->depth - 1].meaning = strtab_put(walk->why->texts, text, strlen(text));
 	if (resent)
 		blocked->object = resent->object;
+	blocked->object = object_with(walk, blocked->object, text);
 	return why_blocked_end(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY, MODEL_NONE);
 }
 
@@ -140,6 +160,19 @@ static bool waits_for_each_other(struct why_walk *walk, const struct why_blocked
 	       why_socket_peer(walk, blocked->facts.object) == waker;
 }
 
+/* The process at the other end of a terminal is the main thread's work, unless it has others. */
+static struct why_verdict at_terminal(struct why_walk *walk, struct why_blocked *blocked)
+{
+	uint32_t peer = why_socket_peer(walk, blocked->facts.object);
+
+	blocked->kind = WAIT_PIPE;
+	if (peer == MODEL_NONE || peer == blocked->thread || why_walk_is_on_path(walk, peer) ||
+	    !model_is_traced(walk->model, peer) || !why_is_only_thread(walk, peer))
+		return why_blocked_end(walk, blocked, WHY_PIPE, WHY_GRADE_LIKELY,
+				       peer == blocked->thread ? MODEL_NONE : peer);
+	return why_blocked_follow(walk, blocked, peer, WHY_GRADE_LIKELY);
+}
+
 struct why_verdict why_blocked_woken_by(struct why_walk *walk, struct why_blocked *blocked,
 					enum why_grade grade)
 {
@@ -153,8 +186,8 @@ struct why_verdict why_blocked_woken_by(struct why_walk *walk, struct why_blocke
 		return why_blocked_end(walk, blocked, WHY_TIMER, WHY_GRADE_LIKELY, blocked->thread);
 	/* A kernel worker passes on what was written at the other end of a terminal. */
 	if (shown_by_end && !model_is_traced(walk->model, thread) &&
-	    blocked->waker.hints & WHY_HINT_TERMINAL)
-		return why_blocked_end(walk, blocked, WHY_PIPE, WHY_GRADE_LIKELY, MODEL_NONE);
+	    (blocked->waker.hints & WHY_HINT_TERMINAL || why_is_terminal(blocked->facts.object)))
+		return at_terminal(walk, blocked);
 	if (shown_by_end) {
 		if (blocked->waker.hints & WHY_HINT_PIPE)
 			blocked->kind = WAIT_PIPE;

@@ -9,6 +9,7 @@
 #include "bpf/wait.h"
 #include "capture/enrich/halted_stack_internal.h"
 #include "capture/enrich/lock_owner_internal.h"
+#include "target/process/descriptors.h"
 #include "target/process/image.h"
 #include "target/process/python_frames.h"
 #include "util/clock.h"
@@ -24,7 +25,8 @@
 struct open_wait {
 	struct waffle_rec_halted halted;
 	struct lock_owner lock;
-	bool wanted; /* it waits for a lock with an owner, or owns such a lock */
+	struct waffle_rec_wait file; /* as the kernel would give it; ino 0: it waits for no file */
+	bool wanted;                 /* it waits for a lock with an owner, or owns such a lock */
 	uint32_t kernel_count, user_count;
 	uint64_t kernel[WAFFLE_STACK_DEPTH], user[WAFFLE_STACK_DEPTH];
 	/* Frames of Python, in two words each; python_cut: there are more. */
@@ -93,6 +95,27 @@ static bool is_still_there(const struct waffle_rec_halted *halted)
 	return same;
 }
 
+/* Reads which file the thread waits for. What several files poll(2) waits for is not looked at. */
+static void file_examine(struct open_wait *wait)
+{
+	const struct waffle_rec_halted *halted = &wait->halted;
+	struct waffle_rec_wait file = {.rec = halted->rec,
+				       .from_ts = halted->from_ts ?: halted->rec.ts,
+				       .object = (uint32_t)halted->args[0]};
+	char kind[64];
+	struct file_key key;
+
+	if (!kernel_waits_for_descriptor(halted->syscall) ||
+	    !descriptor_key(&key, kind, sizeof(kind), (pid_t)halted->tgid, (int)halted->args[0]) ||
+	    !is_still_there(halted))
+		return;
+	file.rec.kind = WAFFLE_REC_WAIT;
+	file.ino = key.ino;
+	file.dev = key.dev;
+	memcpy(&file.address, kind, strnlen(kind, sizeof(file.address)));
+	wait->file = file;
+}
+
 static struct open_wait *wait_of(struct open_waits *waits, uint32_t tid)
 {
 	for (size_t i = 0; i < waits->list.len; i++)
@@ -118,6 +141,14 @@ static void owner_examine(struct open_waits *waits, struct open_wait *wait,
 	owner = wait_of(waits, lock.tid);
 	if (owner)
 		owner->wanted = true;
+}
+
+static void lock_or_file_examine(struct open_waits *waits, struct open_wait *wait,
+				 const struct image *image)
+{
+	owner_examine(waits, wait, image);
+	if (kernel_wait_sources(waits->kernel) & WAFFLE_WAIT_FILES)
+		file_examine(wait);
 }
 
 /* A process whose threads are looked at, which follow each other in the list. */
@@ -213,7 +244,7 @@ void open_waits_examine(struct open_waits *waits)
 
 		for (size_t i = first;
 		     process.open && i < process.end && clock_monotonic_ns() < owners_ns; i++)
-			owner_examine(waits, &waits->list.data[i], &process.image);
+			lock_or_file_examine(waits, &waits->list.data[i], &process.image);
 		if (process.open) {
 			stacks_examine(waits, &process, until_ns);
 			image_close(&process.image);
@@ -275,6 +306,16 @@ static int user_pass(struct open_waits *waits, const struct open_wait *wait, uin
 	return pass(&frames.rec.rec, arg);
 }
 
+/* A wait has one record at its end, which has its file. So this one has that of a wait that goes
+ * on. */
+static int file_pass(const struct open_wait *wait, int (*pass)(struct waffle_rec *rec, void *arg),
+		     void *arg)
+{
+	struct waffle_rec_wait file = wait->file;
+
+	return file.ino ? pass(&file.rec, arg) : 0;
+}
+
 static int wait_pass(struct open_waits *waits, const struct open_wait *wait,
 		     int (*pass)(struct waffle_rec *rec, void *arg), void *arg)
 {
@@ -288,7 +329,8 @@ static int wait_pass(struct open_waits *waits, const struct open_wait *wait,
 	int result;
 
 	rec.rec.kind = WAFFLE_REC_OPEN_WAIT;
-	result = stack_pass(waits, wait, 0, &rec.kernel_stack, pass, arg)
+	result = file_pass(wait, pass, arg)
+			 ?: stack_pass(waits, wait, 0, &rec.kernel_stack, pass, arg)
 			 ?: user_pass(waits, wait, &rec.user_stack, pass, arg);
 	return result ?: pass(&rec.rec, arg);
 }

@@ -59,6 +59,23 @@ const char *hang_lock_name(const struct hang_view *view, const struct model_open
 		       : NULL;
 }
 
+/* Prints " on socket:[4711] (tcp 10.0.0.1:80 <-> 10.0.0.2:5000)". */
+static void put_file(const struct hang_printer *printer, const struct model_open_wait *wait)
+{
+	const struct store_object *object =
+		store_reader_object(printer->model->reader, wait->object);
+
+	if (!object)
+		return;
+	fputs(" on ", printer->out);
+	put(printer, object->name);
+	if (!*object->detail)
+		return;
+	fputs(" (", printer->out);
+	put(printer, object->detail);
+	fputc(')', printer->out);
+}
+
 /* Prints "lock 0x55b81365b080 (queue_lock), held by loader (4712)". */
 static void put_awaited(const struct hang_printer *printer, const struct why_hung *hung)
 {
@@ -80,6 +97,7 @@ static void put_awaited(const struct hang_printer *printer, const struct why_hun
 			call
 				?: wait->syscall < 0 ? "the kernel"
 						     : "a system call");
+	put_file(printer, wait);
 	if (name) {
 		fputs(" (", printer->out);
 		put(printer, name);

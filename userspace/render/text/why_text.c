@@ -189,7 +189,7 @@ static void put_culprit(const struct why_printer *printer, const struct why_part
 	}
 	if (part->thread >= model->threads.len && !part->object)
 		fputs(why_causes[part->cause].text, printer->out);
-	if (part->idle)
+	if (part->idle && part->cause != WHY_IDLE)
 		fputs(IDLE_TEXT, printer->out);
 	put_polls(printer, &part->polls);
 }
@@ -227,7 +227,7 @@ static void print_by_cause(const struct why_printer *printer, const struct why_i
 			units_format_share(share, sums[i].ns, whole));
 		why_paint(printer, i ? "" : TERMINAL_BOLD);
 		fputs(why_causes[sums[i].cause].name, printer->out);
-		if (sums[i].idle)
+		if (sums[i].idle && sums[i].cause != WHY_IDLE)
 			fputs(" (idle)", printer->out);
 		why_paint(printer, TERMINAL_END);
 		if (sums[i].culprits < 2)
@@ -383,7 +383,7 @@ static void put_merged_culprit(const struct why_printer *printer,
 	} else if (!*glue) {
 		fputs(why_causes[part->cause].text, printer->out);
 	}
-	if (part->idle)
+	if (part->idle && part->cause != WHY_IDLE)
 		fputs(IDLE_TEXT, printer->out);
 	put_polls(printer, &part->polls);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "target/elf/demangle_rust_internal.h"
 #include "target/worker/sandbox.h"
 #include "target/worker/worker.h"
 #include "util/clock.h"
@@ -52,16 +53,19 @@ static const char *demangle_here(const char *symbol, char text[DEMANGLE_MAX])
 {
 	struct attempt attempt = {.symbol = symbol, .text = text};
 
+	if (demangle_is_rust(symbol))
+		return demangle_rust(symbol, text, DEMANGLE_MAX) ? text : NULL;
 	if (!sandbox_limited(NAME_MS, attempt_make, &attempt) || !attempt.whole)
 		return NULL;
 	text[attempt.len] = '\0';
 	return text;
 }
 
-/* The demangler would read any other name as a type: "i" is int. */
+/* The demangler of C++ would read any other name as a type: "i" is int. */
 static bool may_be_mangled(const char *symbol)
 {
-	return !strncmp(symbol, "_Z", 2) && strlen(symbol) < DEMANGLE_MAX;
+	return (!strncmp(symbol, "_Z", 2) || demangle_is_rust(symbol)) &&
+	       strlen(symbol) < DEMANGLE_MAX;
 }
 
 int demangle_serve(struct wire_in *request, int fd, struct wire_out *reply, void *arg)

@@ -2,7 +2,8 @@
 /*
  * Demangles C++ names (Itanium C++ ABI, 5.1) with GCC's run-time library (libsupc++.a). We use its
  * callback interface, which hands out the text in pieces. Names come from untrusted files, and a
- * name of 200 bytes can expand to gigabytes.
+ * name of 200 bytes can expand to gigabytes. Names of Rust are those of C++, or of its own scheme
+ * (demangle_rust_internal.h).
  */
 #ifndef WAFFLE_TARGET_ELF_DEMANGLE_H
 #define WAFFLE_TARGET_ELF_DEMANGLE_H

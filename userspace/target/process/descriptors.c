@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "target/process/process.h"
+#include "target/process/terminal.h"
 
 uint32_t dev_of_kernel(dev_t dev)
 {
@@ -85,21 +86,37 @@ static bool address_text(const char *hex, char *text, size_t size)
 	return true;
 }
 
+#define STATE_SYN_SENT 2 /* TCP_SYN_SENT of include/net/tcp_states.h */
+
+/* Prints ", SYN sent again 2 times" if nobody has answered yet, or nothing. */
+static void syn_put(char *text, size_t size, const char *kind, unsigned state, unsigned resent)
+{
+	text[0] = '\0';
+	if (strcmp(kind, "tcp") != 0 || state != STATE_SYN_SENT || !resent)
+		return;
+	if (resent == 1)
+		snprintf(text, size, DESCRIPTOR_AFTER " SYN sent again once");
+	else
+		snprintf(text, size, DESCRIPTOR_AFTER " SYN sent again %u times", resent);
+}
+
 /* Fields, see proc_net_tcp(5): "sl local rem st tx:rx tr:when retrnsmt uid timeout inode". */
 static bool inet_parse(const char *line, const char *kind, uint64_t ino, char *detail, size_t size)
 {
-	char local[80], remote[80], here[80], there[80];
+	char local[80], remote[80], here[80], there[80], syn[48];
+	unsigned state, resent;
 	uint64_t inode;
 
-	if (sscanf(line, " %*[^:]: %79s %79s %*s %*s %*s %*s %*s %*s %" SCNu64, local, remote,
-		   &inode) != 3 ||
+	if (sscanf(line, " %*[^:]: %79s %79s %x %*s %*s %x %*s %*s %" SCNu64, local, remote, &state,
+		   &resent, &inode) != 5 ||
 	    inode != ino || !address_text(local, here, sizeof(here)) ||
 	    !address_text(remote, there, sizeof(there)))
 		return false;
+	syn_put(syn, sizeof(syn), kind, state, resent);
 	if (strspn(strchr(remote, ':'), ":0") == strlen(strchr(remote, ':'))) /* port 0: no peer */
 		snprintf(detail, size, "%s %s", kind, here);
 	else
-		snprintf(detail, size, "%s %s" DESCRIPTOR_BETWEEN "%s", kind, here, there);
+		snprintf(detail, size, "%s %s" DESCRIPTOR_BETWEEN "%s%s", kind, here, there, syn);
 	return true;
 }
 
@@ -238,6 +255,21 @@ static int descriptor_read(struct descriptor *found, pid_t pid, int fd, struct s
 	return 0;
 }
 
+bool descriptor_key(struct file_key *key, char *kind, size_t size, pid_t pid, int fd)
+{
+	const char *anonymous = "anon_inode:";
+	struct descriptor found;
+	struct statx info;
+
+	kind[0] = '\0';
+	if (descriptor_read(&found, pid, fd, &info))
+		return false;
+	*key = (struct file_key){.ino = info.stx_ino, .dev = dev_of_file(&info)};
+	if (!strncmp(found.name, anonymous, strlen(anonymous)))
+		snprintf(kind, size, "%s", found.name + strlen(anonymous));
+	return true;
+}
+
 /* A chroot directory that is not a mount point is missing from the table of a process inside it. So
  * we read our own table, and in case we run in such a chroot, too, that of process 1. */
 static void file_system_detail(pid_t pid, uint32_t dev, char *detail, size_t size)
@@ -254,7 +286,11 @@ static void file_system_detail(pid_t pid, uint32_t dev, char *detail, size_t siz
 
 static void descriptor_detail(struct descriptor *found, pid_t pid, const struct statx *info)
 {
+	const struct terminal_file file = {found->name, info->stx_rdev_major, info->stx_rdev_minor};
 
+	if (S_ISCHR(info->stx_mode) &&
+	    terminal_describe(found->detail, sizeof(found->detail), pid, &file))
+		return;
 	if (S_ISCHR(info->stx_mode) || S_ISBLK(info->stx_mode)) {
 		snprintf(found->detail, sizeof(found->detail), "%s device %u:%u",
 			 S_ISCHR(info->stx_mode) ? "character" : "block", info->stx_rdev_major,

@@ -23,7 +23,8 @@ struct descriptor {
 	/*
 	 * A socket's endpoints, "tcp 10.0.0.1:80 <-> 10.0.0.2:5000", "udp 0.0.0.0:53", "unix
 	 * /run/x"; with what TCP has sent again, "tcp … <-> 10.0.0.2:80, SYN sent again 2 times"; a
-	 * file system's type, "ext4"; "fifo" for a named pipe; "character device 195:0"; or "".
+	 * file system's type, "ext4"; "fifo" for a named pipe; "character device 195:0"; "terminal
+	 * of process 4711, sshd" (terminal.h); or "".
 	 */
 	char detail[256];
 };
@@ -34,6 +35,10 @@ struct descriptor {
 #define DESCRIPTOR_AFTER ","       /* the remote end, if more follows */
 /* How the name of a list begins of which only the first descriptors are known. */
 #define DESCRIPTOR_MANY "many descriptors: "
+
+/* Reads the key of an open descriptor of a process, and of an anonymous inode the name:
+ * "[eventfd]". `kind` is empty for other files. False: it is not open. */
+bool descriptor_key(struct file_key *key, char *kind, size_t size, pid_t pid, int fd);
 
 bool descriptor_is_epoll(const char *name);
 

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`why --pid` on programs that know nothing of waffle: the first cause that it prints."""
+
+import fcntl
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "zoo"))
+
+import zoo
+
+PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
+
+
+@pytest.fixture
+def first_cause(waffle, tmp_path):
+    """first_cause(process): cause, grade, culprit of the first line for a running program."""
+
+    def ask(process, duration="2s"):
+        text = waffle.ok("why", f"--pid={process.pid}", f"--duration={duration}", "-o", tmp_path / "x.waffle").stdout
+        line = next(line for line in text.splitlines() if re.match(r" +1\. ", line))
+        found = re.match(r" +1\. +[\d.]+ % +[\d.]+ \w+ +(\S+) +(\S+) +(.*)", line)
+        assert found, line
+        return found.groups()
+
+    return ask
+
+
+@pytest.fixture
+def launch():
+    """launch(*command, **options): starts a program and waits until it has printed a line."""
+    processes = []
+
+    def run(*command, **options):
+        process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, **options)
+        processes.append(process)
+        assert process.stdout.readline()
+        return process
+
+    yield run
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture(scope="session")
+def parked(tmp_path_factory):
+    return zoo.build_other(PROGRAMS / "parked.go", tmp_path_factory.mktemp("go"))
+
+
+@pytest.mark.parametrize("writes", (True, False))
+def test_a_terminal_is_named_with_the_process_at_its_other_end(first_cause, launch, writes):
+    master, terminal = os.openpty()
+    done = threading.Event()
+
+    def write():
+        while not done.wait(0.05):
+            os.write(master, b"line\n")
+
+    writer = threading.Thread(target=write)
+    if writes:
+        writer.start()
+    try:
+        process = launch("sh", "-c", "echo ready; exec cat > /dev/null", stdin=terminal)
+        cause, grade, culprit = first_cause(process)
+    finally:
+        done.set()
+        if writes:
+            writer.join()
+        os.close(master)
+        os.close(terminal)
+    assert (cause, grade) == ("pipe", "likely" if writes else "unknown")
+    assert f"terminal of process {os.getpid()}, " in culprit
+
+
+CONNECTS = """
+import socket
+server = socket.socket()
+server.bind(("127.0.0.1", 0))
+server.listen(0)
+others = [socket.socket() for _ in range(2)]
+for other in others:
+    other.setblocking(False)
+    other.connect_ex(server.getsockname())
+print(server.getsockname()[1], flush=True)
+socket.create_connection(server.getsockname())
+"""
+
+
+def test_a_connection_without_an_answer_since_before_the_capture_has_its_address(first_cause, tmp_path):
+    """The queue of the server is full, so the kernel drops the request."""
+    with subprocess.Popen([sys.executable, "-c", CONNECTS], stdout=subprocess.PIPE, text=True) as process:
+        port = int(process.stdout.readline())
+        time.sleep(1.5)
+        cause, grade, culprit = first_cause(process, "1s")
+        process.kill()
+    assert (cause, grade) == ("socket", "unknown")
+    assert re.search(rf"<-> 127\.0\.0\.1:{port}, SYN sent again", culprit)
+
+
+def test_parked_goroutines_leave_the_threads_of_the_runtime_idle(first_cause, launch, parked):
+    cause, grade, culprit = first_cause(launch(parked, "sleep"))
+    assert (cause, grade) == ("idle", "likely")
+    assert "goroutines are not followed" in culprit
+
+
+def test_a_file_lock_stands_before_the_idle_threads_of_go(first_cause, launch, parked, tmp_path):
+    path = tmp_path / "lock"
+    path.touch()
+    done = threading.Event()
+
+    def hold():
+        with open(path, "w") as file:
+            while not done.is_set():
+                fcntl.flock(file, fcntl.LOCK_EX)
+                time.sleep(0.05)
+                fcntl.flock(file, fcntl.LOCK_UN)
+                time.sleep(0.001)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    try:
+        cause, grade, culprit = first_cause(launch(parked, "lock", path))
+    finally:
+        done.set()
+        holder.join()
+    assert cause == "not-recorded" and grade != "certain"

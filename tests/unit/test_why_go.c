@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Threads of Go's runtime that have nothing to run. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "analyze/why/why_pick.h"
+#include "fake_names.h"
+#include "why_capture.h"
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+#define IDLE "Go's runtime waits for work (goroutines are not followed), "
+#define PARK 0x7000 /* the futex at which thread 11 waits for work */
+#define EPOLL 4
+#define NR_FLOCK 73
+#define OTHER_PID 77
+
+/* The stacks of a test: number n is that of the n-th row, innermost first. */
+static const char *const stacks[][4] = {
+	{"runtime.futex", "runtime.notesleep", "runtime.stopm", "runtime.findRunnable"},
+	{"runtime.netpoll", "runtime.findRunnable", "runtime.schedule", "runtime.park_m"},
+	{"runtime.usleep", "runtime.sysmon", "runtime.mstart1", "runtime.mstart0"},
+	{"runtime.futex", "runtime.futexsleep", "runtime.lock2", "runtime.findRunnable"},
+	{"runtime.futex", "runtime.notesleep", "runtime.stoplockedm", "runtime.schedule"},
+	{"syscall.Syscall", "syscall.Flock", "main.main", "runtime.main"},
+};
+enum { NO_STACK, PARKED, POLLS, MONITOR, LOCK, LOCKED, FLOCK };
+
+static uint32_t functions(void *arg, uint32_t stack, uint64_t ts, const char **names, uint32_t max)
+{
+	(void)ts;
+	assert_ptr_equal(arg, stacks);
+	assert_in_range(stack, 1, LENGTH(stacks));
+	assert_true(max >= LENGTH(stacks[0]));
+	memcpy(names, stacks[stack - 1], sizeof(stacks[0]));
+	return LENGTH(stacks[0]);
+}
+
+static bool is_go(void *arg, const struct store_mapping *mapping)
+{
+	(void)arg;
+	return !strcmp(mapping->path, "/srv/go");
+}
+
+static struct stack_names names = {.arg = (void *)stacks, .functions = functions, .is_go = is_go};
+
+/* Thread 11 on CPU 1 and 12 on CPU 2 are of the Go program. */
+static void begin(struct capture *capture)
+{
+	capture_begin(capture, true);
+	mapping(capture, 0x400000, 0x500000, "/srv/go");
+	named(capture, 11, CAPTURE_PID, "go");
+	named(capture, 12, CAPTURE_PID, "go");
+	named(capture, 13, OTHER_PID, "other");
+	for (size_t i = 0; i < LENGTH(stacks); i++) {
+		uint64_t address = 0x400000 + i;
+		struct store_stack stack = {.pid = CAPTURE_PID, .addresses = &address, .count = 1};
+		struct error err = ERROR_INIT;
+
+		capture_must(store_writer_add_stack(capture->writer, &stack, &err), err);
+	}
+	gets(capture, 1000, 1, 0, 11, 0, 0, 0);
+	gets(capture, 1001, 2, 0, 12, 0, 0, 0);
+	gets(capture, 1002, 3, 0, 13, 0, 0, 0);
+}
+
+/* A wait of thread 11, which `waker` ends. */
+struct wait {
+	uint64_t from_ts, to_ts;
+	int syscall;
+	uint64_t arg;
+	uint32_t stack, waker;
+	unsigned flags;
+};
+
+static void wait_add(struct capture *capture, const struct wait *wait)
+{
+	struct waffle_rec_wait rec = {.rec = {wait->to_ts, 11, WAFFLE_REC_WAIT, 0},
+				      .from_ts = wait->from_ts,
+				      .user_stack = wait->stack};
+
+	waits(capture, wait->from_ts, 1, 11, 0, S, wait->syscall, wait->arg, FUTEX_MUTEX, 0);
+	gets(capture, wait->to_ts, 1, 0, 11, wait->waker, wait->to_ts, wait->flags);
+	if (wait->stack)
+		capture_add(capture, &rec);
+}
+
+/* Explains thread 11 from 1000 to 2000. */
+static struct why *ask_go(struct capture *capture)
+{
+	return ask(capture, 2000,
+		   &(struct why_query){.tid = 11, .from_ts = 1000, .to_ts = 2000, .names = &names});
+}
+
+static struct why *ask_wait(struct capture *capture, struct wait wait)
+{
+	wait.from_ts = 1010;
+	wait.to_ts = 1980;
+	begin(capture);
+	wait_add(capture, &wait);
+	return ask_go(capture);
+}
+
+static void test_a_thread_without_work_is_idle_with_what_wakes_it(void **state)
+{
+	static const struct {
+		struct wait wait;
+		const char *text;
+	} rows[] = {
+		{{.syscall = NR_FUTEX, .arg = PARK, .stack = PARKED, .waker = 12},
+		 IDLE "woken by its own threads"},
+		{{.syscall = NR_NANOSLEEP, .stack = MONITOR, .flags = HARD},
+		 IDLE "woken by a timer"},
+		{{.syscall = NR_EPOLL_WAIT, .arg = EPOLL, .stack = POLLS, .flags = HARD},
+		 IDLE "woken by an interrupt: a timer, or the network"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		struct capture capture;
+		struct why *why = ask_wait(&capture, rows[i].wait);
+
+		check_part(why, 0, "idle", 970, 0, "likely", rows[i].text);
+		done(&capture, why);
+	}
+}
+
+static void test_what_a_goroutine_waits_for_is_not_idle(void **state)
+{
+	static const struct {
+		struct wait wait;
+		const char *cause;
+		uint32_t culprit;
+	} rows[] = {
+		{{.syscall = NR_FUTEX, .arg = PARK, .stack = LOCK, .waker = 12}, "user-work", 12},
+		/* The goroutine stays on its thread, so this is its own wait. */
+		{{.syscall = NR_FUTEX, .arg = PARK, .stack = LOCKED, .waker = 12}, "user-work", 12},
+		{{.syscall = NR_FLOCK, .arg = 3, .stack = FLOCK, .waker = 12}, "lock", 12},
+		/* Another process ends the wait for all files. */
+		{{.syscall = NR_EPOLL_WAIT, .arg = EPOLL, .stack = POLLS, .waker = 13},
+		 "user-work",
+		 13},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		struct capture capture;
+		struct why *why = ask_wait(&capture, rows[i].wait);
+		const struct why_part *part = part_of(why, 0);
+
+		if (strcmp(why_causes[part->cause].name, rows[i].cause) != 0)
+			fail_msg("row %zu: %s", i, why_causes[part->cause].name);
+		assert_int_equal(why->model->threads.data[part->thread].tid, rows[i].culprit);
+		done(&capture, why);
+	}
+}
+
+static void test_a_wait_without_a_stack_is_as_others_for_the_same_thing(void **state)
+{
+	static const struct wait known[] = {
+		{1010, 1110, NR_FUTEX, PARK, PARKED, 12, 0},
+		{1120, 1220, NR_EPOLL_WAIT, EPOLL, POLLS, 12, 0},
+		{1230, 1330, NR_FUTEX, PARK + 8, PARKED, 12, 0},
+		{1340, 1440, NR_FUTEX, PARK + 8, LOCKED, 12, 0},
+	};
+	static const struct {
+		int syscall;
+		uint64_t arg;
+		bool idle;
+	} rows[] = {
+		{NR_FUTEX, PARK, true},
+		{NR_EPOLL_WAIT, EPOLL, true},
+		{NR_FUTEX, PARK + 8, false},
+		{NR_FUTEX, PARK + 16, false},
+		{NR_EPOLL_WAIT, EPOLL + 1, false},
+		{NR_NANOSLEEP, 0, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		const struct wait bare = {1450, 1980, rows[i].syscall, rows[i].arg, NO_STACK,
+					  12,   0};
+		struct capture capture;
+		uint64_t idle_ns = 0;
+		struct why *why;
+
+		begin(&capture);
+		for (size_t k = 0; k < LENGTH(known); k++)
+			wait_add(&capture, &known[k]);
+		wait_add(&capture, &bare);
+		why = ask_go(&capture);
+		for (uint32_t k = 0; k < why->instances.data[0].part_count; k++)
+			if (part_of(why, k)->cause == WHY_IDLE)
+				idle_ns += part_of(why, k)->ns;
+		assert_int_equal(idle_ns, rows[i].idle ? 300 + 530 : 300);
+		done(&capture, why);
+	}
+}
+
+/* The computed time from 1000 on is 6 % or 4 % of the thread's time. */
+static void test_idle_stands_behind_work_unless_that_is_little(void **state)
+{
+	static const uint64_t until[] = {1060, 1040};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(until); i++) {
+		const struct wait wait = {until[i], 2000, NR_FUTEX, PARK, PARKED, 12, 0};
+		struct capture capture;
+		struct why *why;
+
+		begin(&capture);
+		wait_add(&capture, &wait);
+		why = ask_go(&capture);
+		check_part(why, i ? 1 : 0, "running", until[i] - 1000, 11, "likely", "");
+		check_part(why, i ? 0 : 1, "idle", 2000 - until[i], 0, "likely",
+			   IDLE "woken by its own threads");
+		done(&capture, why);
+	}
+}
+
+/* A span shows what the thread waits for, so its chain goes on. */
+static void test_in_a_span_the_chain_goes_on(void **state)
+{
+	const struct wait wait = {1020, 1980, NR_FUTEX, PARK, PARKED, 12, 0};
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	capture_span(&capture, 1010, 11, 1);
+	wait_add(&capture, &wait);
+	capture_end(&capture, 1990, 11, 1);
+	why = ask(&capture, 2000, &(struct why_query){.name = "step", .names = &names});
+	check_part(why, 0, "user-work", 960, 12, "likely", "futex 0x7000");
+	done(&capture, why);
+}
+
+/* A thread that the program gave to a goroutine has a name of its own, and is explained alone, as
+ * is one that runs most of the time. */
+static void
+test_all_threads_of_the_runtime_are_explained_unless_one_of_them_tells_more(void **state)
+{
+	static const struct {
+		const char *comm;
+		uint64_t ran_ns;
+		bool all;
+	} rows[] = {{"go", 400, true}, {"go", 600, false}, {"named", 400, false}};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		const struct why_wanted wanted = {.to_ns = UINT64_MAX};
+		struct why_query query = {.names = &names};
+		struct error err = ERROR_INIT;
+		struct capture capture;
+
+		begin(&capture);
+		named(&capture, CAPTURE_PID, CAPTURE_PID, "go");
+		named(&capture, 12, CAPTURE_PID, rows[i].comm);
+		waits(&capture, 1010, 3, 13, 0, S, NR_FUTEX, PARK, FUTEX_MUTEX, 0);
+		waits(&capture, 1020, 1, 11, 0, S, NR_FUTEX, PARK, FUTEX_MUTEX, 0);
+		waits(&capture, 1001 + rows[i].ran_ns, 2, 12, 0, S, NR_FUTEX, PARK, FUTEX_MUTEX, 0);
+		capture_load(&capture, 2000);
+		assert_int_equal(why_pick(&query, capture.model, &wanted, &err), 0);
+		assert_int_equal(query.tid, rows[i].all ? 0 : 12);
+		if (rows[i].all)
+			assert_string_equal(query.comm, "go");
+		else
+			assert_null(query.comm);
+		capture_free(&capture);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_thread_without_work_is_idle_with_what_wakes_it),
+		cmocka_unit_test(test_what_a_goroutine_waits_for_is_not_idle),
+		cmocka_unit_test(test_a_wait_without_a_stack_is_as_others_for_the_same_thing),
+		cmocka_unit_test(test_idle_stands_behind_work_unless_that_is_little),
+		cmocka_unit_test(test_in_a_span_the_chain_goes_on),
+		cmocka_unit_test(
+			test_all_threads_of_the_runtime_are_explained_unless_one_of_them_tells_more),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
