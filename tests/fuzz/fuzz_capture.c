@@ -79,6 +79,12 @@ bool kernel_stacks_wanted(const struct kernel *kernel)
 	return true;
 }
 
+bool kernel_waits_for_descriptor(int syscall)
+{
+	(void)syscall;
+	return true;
+}
+
 uint32_t kernel_wait_sources(const struct kernel *kernel)
 {
 	(void)kernel;

@@ -16,6 +16,7 @@ import time
 import pytest
 
 from tracer import Program, wait_until
+from why_json import asker
 
 # Three workers, of which the first has a child of its own.
 WORKERS = textwrap.dedent(
@@ -253,8 +254,8 @@ def test_who_waits_for_the_busiest_thread(waffle, tmp_path):
             os.killpg(parent.pid, signal.SIGKILL)
     assert re.match(rf".* \({child}\)", shown)
     assert re.search(rf"^Threads that wait for it:\n +\d+\.\d % .* \({parent.pid}\)  (likely|certain)  "
-                     r".* blocked in read on pipe:", shown, re.M)
-    [waiter] = json.loads(waffle.ok("why", "--json", path).stdout)["waiters"]
+                     r"blocked in read on pipe:", shown, re.M)
+    [waiter] = asker(waffle)(path)["waiters"]
     assert waiter["thread"]["tid"] == parent.pid and waiter["share"] > 0.1
     assert waiter["longest"]["culprit"]["tid"] == child
     assert "waiters" not in json.loads(waffle.ok("why", "--json", "--thread", str(child), path).stdout)

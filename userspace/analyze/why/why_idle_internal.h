@@ -25,8 +25,7 @@ static inline uint64_t why_idle_delay_ns(uint64_t whole_ns)
 static inline bool why_idle_is_delay(enum why_cause cause, bool idle, uint64_t ns,
 				     uint64_t least_ns)
 {
-	return !idle && ns >= least_ns && cause != WHY_UNKNOWN && cause != WHY_NOT_RECORDED &&
-	       cause != WHY_CPU_CONTENTION;
+	return !idle && ns >= least_ns && cause != WHY_UNKNOWN && cause != WHY_CPU_CONTENTION;
 }
 
 #endif
