@@ -275,7 +275,7 @@ static const char *basic_type(char c)
 					      "u128", "_",     NULL,    NULL,  "i16", "u16", "()",
 					      "...",  NULL,    "i64",   "u64", "!"};
 
-	return islower((unsigned char)c) ? types[c - 'a'] : NULL;
+	return c >= 'a' && c <= 'z' ? types[c - 'a'] : NULL;
 }
 
 static void generic_print(struct rust_name *name)
