@@ -4,6 +4,7 @@ the line of the cause."""
 
 import os
 import pathlib
+import re
 import sys
 
 import pytest
@@ -106,3 +107,13 @@ def test_a_wait_for_memory_names_the_limit_and_who_uses_the_memory(run, causes, 
     [limit, *_] = [row[1] for row in found if "memory.max" in row[1]]
     assert f"memory.max 64.0 MiB of {folder} used up, the most by holder (" in limit
     assert "of its cgroup's memory" in text
+
+
+@tries(3)
+def test_page_faults_name_the_limit_above_the_causes(run, causes, cgroup, file):
+    """The file is twice as large as the limit, so that its pages are freed again and again."""
+    folder = cgroup("memory", {"memory.limit_in_bytes": str(32 * MIB), "memory.max": str(32 * MIB)})
+    found, text = causes(run("victim", folder, "touch", file))
+    assert sum(row[2] for row in found if row[0].startswith("page-fault-")) > 0.1
+    assert re.search(rf"^  memory.max 32.0 MiB of {folder} used up", text.split("   1.")[0], re.M)
+

@@ -105,7 +105,8 @@ static void test_functions_of_rust_need_no_hash(void **state)
 	assert_string_equal(text, "rsp::he56d0f4e9ec12001");
 	assert_false(is("_ZN3rsp17he56d0f4e9ec12001Ev", "rsp"));
 	/* Version 0. */
-	assert_false(func_name_read(&name, "_RNvCs1234_3rsp5risky"));
+	assert_true(is("_RNvCs1234_3rsp5risky", "rsp::risky"));
+	assert_false(is("_RNvCs1234_3rsp5risky", "rsp::riskier"));
 	(void)state;
 }
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Uses a disk or memory until it is killed, as a thread of this name and in this cgroup, if any:
-pressed.py NAME CGROUP read FILE BYTES | write FILE | hold BYTES."""
+pressed.py NAME CGROUP read FILE BYTES | write FILE | touch FILE | hold BYTES."""
 
 import mmap
 import os
@@ -24,6 +24,15 @@ def write(path):
         count += 1
 
 
+def touch(path):
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as pages:
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)  # no other cgroup has its pages
+        pages.madvise(mmap.MADV_RANDOM)  # a fault brings one page
+        while True:
+            for at in range(0, len(pages), mmap.PAGESIZE):
+                pages[at]
+
+
 def hold(size):
     held = bytearray(int(size))
     while True:
@@ -39,4 +48,4 @@ if cgroup:
     with open(f"{cgroup}/cgroup.procs", "w", encoding="utf-8") as procs:
         procs.write(str(os.getpid()))
 print("ready", flush=True)
-{"read": read, "write": write, "hold": hold}[mode](*arguments)
+{"read": read, "write": write, "touch": touch, "hold": hold}[mode](*arguments)

@@ -370,6 +370,7 @@ void why_instance_take(struct why *why, struct why_walk *walk, struct why_instan
 {
 	why_instance_judge(instance, walk);
 	sums_sort(walk, instance);
+	instance->memory = why_pressure_memory(walk, instance);
 	instance->part = (uint32_t)why->parts.len;
 	instance->part_count = (uint32_t)walk->sums.len;
 	for (size_t i = 0; i < walk->sums.len; i++) {

@@ -325,6 +325,8 @@ uint32_t why_worker_text(struct why_walk *walk, uint32_t thread);
 uint32_t why_worker_of_wake(struct why_walk *walk, uint32_t thread, uint64_t ts, bool *writes);
 /* The text of a cgroup by its inode number. */
 uint32_t why_cgroup(struct why_walk *walk, uint64_t ino);
+/* why_instance.memory, by the sums of the instance; in why_pressure.c. */
+uint32_t why_pressure_memory(struct why_walk *walk, const struct why_instance *instance);
 /* The text of the file that is mapped at an address; 0: none. */
 uint32_t why_mapped_file(struct why_walk *walk, uint32_t pid, uint64_t address, uint64_t ts);
 

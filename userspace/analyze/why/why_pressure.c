@@ -89,30 +89,74 @@ static const struct model_memory *memory_at(const struct why_walk *walk,
 	return at < len && all[at].thread == blocked->thread && all[at].ts == ts ? &all[at] : NULL;
 }
 
-/* Adds "memory.max 64.0 MiB of /sys/fs/cgroup/app used up, the most by hog (4711)". The amount that
- * this process has is different for each wait, and waits with different objects are not summed up.
- * So the amount is in the chain. */
+/* Adds "memory.max 64.0 MiB of /sys/fs/cgroup/app used up, the most by hog (4711)". */
+static void add_memory_limit(struct why_walk *walk, const struct model_memory *memory,
+			     struct pressure *pressure)
+{
+	char limit[UNITS_TEXT];
+
+	add(pressure, ", %s %s of %.256s used up",
+	    memory->flags & WAFFLE_MEMORY_HIGH ? "memory.high" : "memory.max",
+	    units_format_bytes(limit, memory->limit_bytes),
+	    strtab_get(walk->why->texts, why_cgroup(walk, memory->cgroup)));
+	if (memory->user_pid)
+		add(pressure, ", the most by %.16s (%u)",
+		    strtab_get(walk->model->strings, memory->user_comm),
+		    model_pid_real(walk->model, memory->user_pid));
+}
+
+/* The amount that the process has is different for each wait, and waits with different objects are
+ * not summed up. So the amount is in the chain. */
 static void add_memory(struct why_walk *walk, const struct why_blocked *blocked,
 		       struct pressure *pressure)
 {
 	const struct model_memory *memory = memory_at(walk, blocked);
 	const struct model *model = walk->model;
-	char limit[UNITS_TEXT], bytes[UNITS_TEXT];
+	char bytes[UNITS_TEXT];
 
 	if (!memory || !is_for_memory(blocked, memory))
 		return;
-	add(pressure, ", %s %s of %.256s used up",
-	    memory->flags & WAFFLE_MEMORY_HIGH ? "memory.high" : "memory.max",
-	    units_format_bytes(limit, memory->limit_bytes),
-	    strtab_get(walk->why->texts, why_cgroup(walk, memory->cgroup)));
-	if (!memory->user_pid)
-		return;
-	add(pressure, ", the most by %.16s (%u)", strtab_get(model->strings, memory->user_comm),
-	    model_pid_real(model, memory->user_pid));
-	add_meaning(walk, "%.16s (%u) has %s of its cgroup's memory",
-		    strtab_get(model->strings, memory->user_comm),
-		    model_pid_real(model, memory->user_pid),
-		    units_format_bytes(bytes, memory->user_bytes));
+	add_memory_limit(walk, memory, pressure);
+	if (memory->user_pid)
+		add_meaning(walk, "%.16s (%u) has %s of its cgroup's memory",
+			    strtab_get(model->strings, memory->user_comm),
+			    model_pid_real(model, memory->user_pid),
+			    units_format_bytes(bytes, memory->user_bytes));
+}
+
+/* The limit counts if page faults take at least this part of the time. */
+#define FAULT_PARTS 10
+
+static bool faults_matter(const struct why_walk *walk, const struct why_instance *instance)
+{
+	uint64_t ns = 0;
+
+	for (size_t i = 0; i < walk->sums.len; i++) {
+		const struct why_part *part = &walk->sums.data[i].part;
+
+		if (part->cause == WHY_PAGE_FAULT_MINOR || part->cause == WHY_PAGE_FAULT_MAJOR)
+			ns += part->ns;
+	}
+	return ns && ns >= (instance->to_ts - instance->from_ts) / FAULT_PARTS;
+}
+
+uint32_t why_pressure_memory(struct why_walk *walk, const struct why_instance *instance)
+{
+	const struct model_memory *all = walk->model->memories.data;
+	size_t len = walk->model->memories.len;
+	struct pressure pressure = {.len = 0};
+	size_t at;
+
+	if (!len || walk->no_chains || !faults_matter(walk, instance))
+		return 0;
+	at = lower_bound(len, i,
+			 all[i].thread < instance->thread || (all[i].thread == instance->thread &&
+							      all[i].ts <= instance->to_ts));
+	if (!at || all[at - 1].thread != instance->thread || all[at - 1].ts < instance->from_ts)
+		return 0;
+	add_memory_limit(walk, &all[at - 1], &pressure);
+	return strtab_put(walk->why->texts, pressure.text + strlen(", "),
+			  pressure.len - strlen(", "));
 }
 
 /* ---- disks ---- */

@@ -419,6 +419,8 @@ static void instance_json(const struct why_json_printer *printer,
 	keys_json(printer, "keys", instance->span);
 	parts_json(json, instance);
 	json_field_u64(json, "waffle_ns", instance->own_ns);
+	if (instance->memory)
+		text_field(printer, "memory", instance->memory);
 	json_field_bool(json, "loss", instance->loss);
 	json_field_bool(json, "begun_before", instance->begun_before);
 	json_field_bool(json, "unfinished", instance->unfinished);

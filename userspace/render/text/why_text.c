@@ -101,6 +101,16 @@ static void print_unfinished(const struct why_printer *printer, const struct why
 		fputs("  it had not completed when the capture ended\n", printer->out);
 }
 
+/* Prints "  memory.max 64.0 MiB of /sys/fs/cgroup/app used up, the most by hog (4711)". */
+static void print_memory(const struct why_printer *printer, const struct why_instance *instance)
+{
+	if (!instance->memory)
+		return;
+	fputs("  ", printer->out);
+	why_put(printer, strtab_get(printer->why->texts, instance->memory));
+	fputc('\n', printer->out);
+}
+
 static void print_doubts(const struct why_printer *printer, const struct why_instance *instance)
 {
 	why_paint(printer, TERMINAL_WARN);
@@ -350,6 +360,7 @@ static void print_instance(const struct why_printer *printer, const struct why_i
 
 	print_headline(printer, instance);
 	print_times(printer, instance);
+	print_memory(printer, instance);
 	print_doubts(printer, instance);
 	print_by_cause(printer, instance);
 	for (uint32_t i = 0; i < shown; i++)
