@@ -104,6 +104,25 @@ static void test_a_timeout_in_a_span_or_in_poll_is_not_idle(void **state)
 	}
 }
 
+/* The loop watches it as it watches its files. */
+static void test_a_timer_with_a_descriptor_is_an_event(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	object(&capture, "anon_inode:[timerfd]", "");
+	wait_of(&capture, 1, 60, NR_EPOLL_WAIT);
+	wait_details(&capture, MS, 60 * MS, 11, 1, 0, 0);
+	wake_details(&capture, 60 * MS, 0, 11, 1, HARD);
+	wait_of(&capture, 61, 80, NR_NANOSLEEP);
+	why = ask_thread(&capture, 80, NULL);
+	assert_int_equal(part_of(why, 0)->cause, WHY_TIMER);
+	assert_false(part_of(why, 0)->idle);
+	done(&capture, why);
+}
+
 /* ---- loops of sleeps ---- */
 
 #define SLEEPS 8
@@ -151,7 +170,7 @@ static void test_a_thread_that_sleeps_and_checks_seems_to_poll(void **state)
 	check_part(why, 0, "sleep", SLEEPS * (10 * MS - 20000), 11, "certain", "");
 	assert_int_equal(part_of(why, 0)->polls.sleeps, SLEEPS);
 	assert_int_equal(part_of(why, 0)->polls.ran_ns, (SLEEPS - 1) * 20000);
-	check_text(why, "poller (11), seems to poll: 8 sleeps of 9.98 ms, "
+	check_text(why, "poller (11), may poll: 8 sleeps of 9.98 ms, "
 			"it runs for 17.5 us between them\n");
 	done(&capture, why);
 }
@@ -282,6 +301,7 @@ int main(void)
 		cmocka_unit_test(test_what_blocks_an_event_loop_comes_before_its_idle_time),
 		cmocka_unit_test(test_what_hardly_blocks_an_event_loop_comes_behind_its_idle_time),
 		cmocka_unit_test(test_a_timeout_in_a_span_or_in_poll_is_not_idle),
+		cmocka_unit_test(test_a_timer_with_a_descriptor_is_an_event),
 		cmocka_unit_test(test_a_thread_that_sleeps_and_checks_seems_to_poll),
 		cmocka_unit_test(test_a_thread_that_works_between_its_sleeps_does_not_poll),
 		cmocka_unit_test(test_a_thread_that_wakes_others_between_its_sleeps_does_not_poll),

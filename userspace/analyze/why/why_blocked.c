@@ -7,6 +7,7 @@
 
 #include "analyze/why/why_await_internal.h"
 #include "analyze/why/why_hang.h"
+#include "target/process/descriptors.h"
 #include "util/hash.h"
 #include "util/memory.h"
 #include "util/syscall_names.h"
@@ -391,13 +392,18 @@ static struct why_step *blocked_push(struct why_walk *walk, const struct why_blo
 	return step;
 }
 
-/* The timeout of an event loop expired: it had nothing to do. In a span, or on the way of a chain,
- * somebody waits for that. A thread that calls poll() may wait for the answer to a request. */
-static bool is_idle_loop(const struct why_blocked *blocked, const struct why_verdict *verdict)
+/* The timeout of an event loop expired: it had nothing to do. A timer with a descriptor is an
+ * event, and then the object is that one. In a span, or on the way of a chain, somebody waits for
+ * the timeout. A thread that calls poll() may wait for the answer to a request. */
+static bool is_idle_loop(const struct why_walk *walk, const struct why_blocked *blocked,
+			 const struct why_verdict *verdict)
 {
+	const char *object = strtab_get(walk->why->texts, blocked->object);
+
 	return verdict->kind == WHY_VERDICT_END && verdict->cause == WHY_TIMER &&
 	       blocked->kind == WAIT_POLL && blocked->waiting.outside &&
-	       syscall_name_is_epoll(blocked->facts.syscall);
+	       syscall_name_is_epoll(blocked->facts.syscall) &&
+	       (!*object || descriptor_is_epoll(object));
 }
 
 struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_stretch *stretch)
@@ -459,6 +465,6 @@ struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_s
 		verdict = by_meaning(walk, &blocked);
 	if (verdict.kind == WHY_VERDICT_NONE)
 		verdict = by_kind(walk, &blocked);
-	verdict.idle = is_idle_loop(&blocked, &verdict);
+	verdict.idle = is_idle_loop(walk, &blocked, &verdict);
 	return why_go_at_idle(walk, &blocked, verdict);
 }

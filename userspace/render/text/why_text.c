@@ -152,7 +152,7 @@ static void put_culprits(const struct why_printer *printer, const struct why_par
 /* Longer names of templates in a culprit's object are folded. */
 #define OBJECT_COLUMNS 130
 
-/* Prints ", seems to poll in take (pool.c:7): 610 sleeps of 4.93 ms, it runs for 15.0 us between
+/* Prints ", may poll in take (pool.c:7): 610 sleeps of 4.93 ms, it runs for 15.0 us between
  * them, seen in flock()". */
 static void put_polls(const struct why_printer *printer, const struct why_polls *polls)
 {
@@ -160,7 +160,7 @@ static void put_polls(const struct why_printer *printer, const struct why_polls 
 
 	if (!polls->sleeps)
 		return;
-	fputs(", seems to poll", printer->out);
+	fputs(", may poll", printer->out);
 	why_put_function(printer, polls->wait, " in ");
 	fprintf(printer->out, ": %" PRIu64 " sleeps of ", polls->sleeps);
 	why_put_duration(printer, polls->slept_ns / polls->sleeps);
