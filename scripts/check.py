@@ -38,8 +38,9 @@ UNIT_BUILDS = {
 # The unit tests of aarch64, in an emulator. Left out are those of what it lacks (bpf(2), seccomp,
 # openat2(2), the kernel's /proc/self/stat), of this machine's own programs, those that run themselves,
 # and very slow ones. Every function signs its return address (-mbranch-protection). With the emulator's
-# own algorithm for that the tests take a fifth of the time. Now and then a child of a fork() waits for
-# ever for a lock that a thread of the emulator itself held: such a program is run again, and it is told.
+# own algorithm for that the tests take a fifth of the time. Now and then a child of a fork() hangs, since
+# one of the emulator's own threads held a lock at the fork(). Then the program runs again, up to
+# EMULATOR_RUNS times, and the output says so.
 ARM64 = f"{BUILD}/arm64"
 EMULATOR = ["qemu-aarch64", "-cpu", "max,pauth-impdef=on", "-L", f"{ARM64}/root"]
 EMULATOR_RUNS = 3

@@ -81,6 +81,9 @@ bool stack_names_has_variable(struct stack_names *names, const struct store_mapp
 /* Whether a mapped file is a program in Go. */
 bool stack_names_is_go(struct stack_names *names, const struct store_mapping *mapping);
 
+/* So many innermost functions show what a wait is for: library functions lie between the system
+ * call and the program. */
+#define STACK_NAMES_FUNCTIONS 12
 /* Writes the functions of a stack that are known, innermost first, at most `max` of them, and
  * returns their number. */
 uint32_t stack_names_functions(struct stack_names *names, uint32_t stack, uint64_t ts,

@@ -5,10 +5,6 @@
 
 #include <string.h>
 
-/* Functions of a stack to examine: library functions lie between the system call and the
- * program. */
-#define FUNCTIONS_MAX 12
-
 /* Prefixes of function names, without the library's own prefixes ("__", "__GI_"). An entry with a
  * leading space matches anywhere in the name, because modules and classes precede it. */
 static const struct {
@@ -103,7 +99,7 @@ static bool is_of_glibc(struct why_walk *walk, const struct store_stack *stack, 
 static enum futex_use use_by_stack(struct why_walk *walk, uint32_t number, uint64_t ts)
 {
 	const struct store_stack *stack = store_reader_stack(walk->model->reader, number);
-	const char *functions[FUNCTIONS_MAX];
+	const char *functions[STACK_NAMES_FUNCTIONS];
 	enum futex_use use;
 	uint32_t known;
 
@@ -113,7 +109,7 @@ static enum futex_use use_by_stack(struct why_walk *walk, uint32_t number, uint6
 	if (known != MAP_NONE)
 		return (enum futex_use)known;
 	use = futex_use_by(functions, stack_names_functions(walk->names, number, ts, functions,
-							    FUNCTIONS_MAX));
+							    STACK_NAMES_FUNCTIONS));
 	if (use == FUTEX_USE_UNKNOWN && is_of_glibc(walk, stack, ts))
 		use = FUTEX_USE_LIBC;
 	map_put(&walk->futex_uses, number, use);

@@ -8,13 +8,12 @@
 
 /* Limit of stacks to examine per process. */
 #define GO_STACKS 32
-#define GO_FUNCTIONS 12
 
 static bool is_go_stack(const struct why_walk *walk, const struct model_wait *wait)
 {
-	const char *functions[GO_FUNCTIONS];
+	const char *functions[STACK_NAMES_FUNCTIONS];
 	uint32_t count = stack_names_functions(walk->names, wait->user_stack, wait->from_ts,
-					       functions, GO_FUNCTIONS);
+					       functions, STACK_NAMES_FUNCTIONS);
 
 	for (uint32_t i = 0; i < count; i++)
 		if (functions[i] && !strncmp(functions[i], "runtime.", 8))

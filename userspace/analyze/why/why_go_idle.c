@@ -12,8 +12,6 @@
 #include "util/hash.h"
 #include "util/memory.h"
 
-#define GO_FUNCTIONS 12
-
 /* Functions of the runtime that wait for work, or for what only the runtime does. */
 static const char *const idle_functions[] = {
 	"runtime.stopm",         "runtime.findRunnable",
@@ -39,8 +37,9 @@ static bool is_idle_function(const char *function)
 
 static bool is_idle_stack(struct why_walk *walk, uint32_t stack, uint64_t ts)
 {
-	const char *functions[GO_FUNCTIONS];
-	uint32_t count = stack_names_functions(walk->names, stack, ts, functions, GO_FUNCTIONS);
+	const char *functions[STACK_NAMES_FUNCTIONS];
+	uint32_t count =
+		stack_names_functions(walk->names, stack, ts, functions, STACK_NAMES_FUNCTIONS);
 
 	for (uint32_t i = 0; i < count; i++) {
 		if (functions[i] && is_runtime_lock(functions[i]))
@@ -134,10 +133,11 @@ static const char *idle_text(const struct why_walk *walk, const struct why_block
 {
 	const struct model_thread *threads = walk->model->threads.data;
 
-	if (verdict->kind == WHY_VERDICT_FOLLOW)
-		return threads[verdict->thread].pid == threads[blocked->thread].pid ? IDLE_TEXT
-			       "woken by its own threads"
-										    : NULL;
+	if (verdict->kind == WHY_VERDICT_FOLLOW) {
+		bool own = threads[verdict->thread].pid == threads[blocked->thread].pid;
+
+		return own ? IDLE_TEXT "woken by its own threads" : NULL;
+	}
 	switch (verdict->cause) {
 	case WHY_TIMER:
 	case WHY_SLEEP:

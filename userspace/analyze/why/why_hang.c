@@ -6,12 +6,10 @@
 #include "analyze/why/why_wait_internal.h"
 #include "util/memory.h"
 
-#define FUNCTIONS_MAX 12 /* as in why_futex.c */
-
 uint32_t why_hang_owner(const struct model *model, struct stack_names *names,
 			const struct model_open_wait *wait, bool *sure)
 {
-	const char *functions[FUNCTIONS_MAX];
+	const char *functions[STACK_NAMES_FUNCTIONS];
 	enum futex_use use = FUTEX_USE_UNKNOWN;
 	bool lock;
 
@@ -21,7 +19,7 @@ uint32_t why_hang_owner(const struct model *model, struct stack_names *names,
 	if (names && wait->user_stack)
 		use = futex_use_by(functions,
 				   stack_names_functions(names, wait->user_stack, wait->ts,
-							 functions, FUNCTIONS_MAX));
+							 functions, STACK_NAMES_FUNCTIONS));
 	lock = futex_use_is_lock(use);
 	if (wait->flags & WAFFLE_OPEN_WAIT_WORD) {
 		*sure = true;

@@ -207,10 +207,11 @@ static uint32_t terminal_user(const struct why_walk *walk, const struct store_ob
 
 static uint32_t peer_find(struct why_walk *walk, const struct store_object *object)
 {
-	uint32_t socket = why_socket_other_end(walk, object), user;
+	uint32_t socket, user;
 
 	if (why_is_terminal(object))
 		return terminal_user(walk, object);
+	socket = why_socket_other_end(walk, object);
 	if (socket == MODEL_NONE)
 		return MODEL_NONE;
 	user = map_get(&walk->socket_users, socket);

@@ -281,32 +281,6 @@ bool why_pick_explains_spans(const struct model *model)
 
 /* ---- the busiest thread ---- */
 
-/* How long the thread had work that a CPU could do. */
-static uint64_t busy_ns(const struct model_thread *thread)
-{
-	return thread->running_ns + thread->runnable_ns;
-}
-
-static bool is_candidate(const struct model_thread *thread)
-{
-	return thread->traced && thread->has_sched;
-}
-
-/* The thread that ran longest, of those that lived for at least `least_ns`. */
-static const struct model_thread *busiest_of(const struct model *model, uint64_t least_ns)
-{
-	const struct model_thread *busiest = NULL;
-
-	for (size_t i = 0; i < model->threads.len; i++) {
-		const struct model_thread *thread = &model->threads.data[i];
-
-		if (is_candidate(thread) && busy_ns(thread) + thread->blocked_ns >= least_ns &&
-		    (!busiest || thread->running_ns > busiest->running_ns))
-			busiest = thread;
-	}
-	return busiest;
-}
-
 /* Whether the thread's process is one that the user named: its parent is not traced. */
 static bool is_of_root(const struct model *model, uint32_t thread)
 {
@@ -318,16 +292,21 @@ static bool is_of_root(const struct model *model, uint32_t thread)
 	       !model->threads.data[model->processes.data[parent].main_thread].traced;
 }
 
-/* The same of the processes that the user named, if it is busy for at least `least_ns`: their
- * children may run longer just because they take its CPU. */
-static const struct model_thread *busiest_of_roots(const struct model *model, uint64_t least_ns)
+/* The thread that ran longest, of those that lived for at least `least_ns`. `roots`: of the
+ * processes that the user named, and of those that were busy for that long. Their children may run
+ * longer just because they take its CPU. */
+static const struct model_thread *busiest_of(const struct model *model, uint64_t least_ns,
+					     bool roots)
 {
 	const struct model_thread *busiest = NULL;
 
 	for (uint32_t i = 0; i < model->threads.len; i++) {
 		const struct model_thread *thread = &model->threads.data[i];
+		uint64_t ns =
+			thread->running_ns + thread->runnable_ns + (roots ? 0 : thread->blocked_ns);
 
-		if (is_candidate(thread) && busy_ns(thread) >= least_ns && is_of_root(model, i) &&
+		if (thread->traced && thread->has_sched && ns >= least_ns &&
+		    (!roots || is_of_root(model, i)) &&
 		    (!busiest || thread->running_ns > busiest->running_ns))
 			busiest = thread;
 	}
@@ -340,9 +319,9 @@ static const struct model_thread *busiest_thread(const struct model *model)
 {
 	uint64_t length = model->end_ts > model->start_ts ? model->end_ts - model->start_ts : 0;
 
-	return busiest_of_roots(model, length / 2)
-		       ?: busiest_of(model, length / 2)
-		       ?: busiest_of(model, 0);
+	return busiest_of(model, length / 2, true)
+		       ?: busiest_of(model, length / 2, false)
+		       ?: busiest_of(model, 0, false);
 }
 
 static void pick_one(struct why_query *query, const struct model *model,

@@ -165,13 +165,11 @@ static const struct {
 	 "the lock of an SQLite database: its holder is not recorded"},
 };
 
-#define FUNCTIONS_MAX 12 /* as in why_futex.c */
-
 static uint32_t retries_of(struct why_walk *walk, const struct model_wait *wait)
 {
-	const char *functions[FUNCTIONS_MAX];
+	const char *functions[STACK_NAMES_FUNCTIONS];
 	uint32_t count = stack_names_functions(walk->names, wait->user_stack, wait->from_ts,
-					       functions, FUNCTIONS_MAX);
+					       functions, STACK_NAMES_FUNCTIONS);
 
 	for (size_t row = 0; row < sizeof(retries) / sizeof(retries[0]); row++)
 		for (uint32_t i = 0; i < count; i++)
