@@ -3,6 +3,7 @@
 
 import json
 import os
+import sys
 
 import pytest
 from tracer import Capture
@@ -119,3 +120,28 @@ def test_a_cpu_whose_events_are_refused_is_said_and_the_others_have_theirs(waffl
     assert (f"the kernel refused perf events of 1 of {last + 1} CPUs: samples and page faults of these may be missing: "
             "Permission denied") in result.stderr
     assert {row["cpu"] for row in Capture(waffle, path).records("sample")} == {0}
+
+
+MANY = """
+import time
+names = [f"step_{i}" for i in range(60)]
+for name in names:
+    exec(f"def {name}():\\n    for i in range(20000): pass")
+def parse():
+    for name in names:
+        globals()[name]()
+end = time.monotonic() + 4
+while time.monotonic() < end:
+    parse()
+"""
+
+
+def test_many_functions_of_python_are_named_by_the_one_that_called_them(waffle, tmp_path):
+    (tmp_path / "many.py").write_text(MANY, encoding="utf-8")
+    found = json.loads(waffle.ok("why", "--json", "-o", tmp_path / "many.waffle", "--", sys.executable,
+                                 tmp_path / "many.py").stdout)
+    [thread] = [i for i in found["instances"] if i["parts"]["running_ns"]][:1]
+    samples = samples_of(thread)
+    assert samples["within"]["function"] == "parse (many.py)"
+    assert samples["within"]["count"] >= 0.8 * samples["count"]
+    assert samples["places"][0]["count"] < 0.5 * samples["count"]

@@ -23,19 +23,33 @@ static void sample(struct capture *capture, uint64_t ts, uint32_t tid, uint32_t 
 							 .period_ns = 1000});
 }
 
-/* Adds a stack of one function of the process. Names of Python need no file that has them. */
-static void user_stack(struct capture *capture, uint64_t number, const char *function)
+/* Adds a function of the process. Names of Python need no file that has them. */
+static uint64_t function_add(struct capture *capture, uint64_t number, const char *function)
 {
-	uint64_t address = STORE_PYTHON | number;
-	struct store_stack stack = {.addresses = &address, .count = 1, .pid = CAPTURE_PID};
-	struct store_name name = {.pid = CAPTURE_PID, .value = address};
+	struct store_name name = {.pid = CAPTURE_PID, .value = STORE_PYTHON | number};
 	struct error err = ERROR_INIT;
 	char text[128];
 
 	snprintf(text, sizeof(text), "%s (/srv/app.py:%d)", function, 7);
 	name.name = text;
-	capture_must(store_writer_add_stack(capture->writer, &stack, &err), err);
 	capture_must(store_writer_add_name(capture->writer, &name, &err), err);
+	return name.value;
+}
+
+/* Adds a stack of functions, innermost first. */
+static void stack_add(struct capture *capture, const uint64_t *functions, uint32_t count)
+{
+	struct store_stack stack = {.addresses = functions, .count = count, .pid = CAPTURE_PID};
+	struct error err = ERROR_INIT;
+
+	capture_must(store_writer_add_stack(capture->writer, &stack, &err), err);
+}
+
+static void user_stack(struct capture *capture, uint64_t number, const char *function)
+{
+	uint64_t address = function_add(capture, number, function);
+
+	stack_add(capture, &address, 1);
 }
 
 static const struct sample_place *place(const struct why *why, const struct why_part *part,
@@ -136,6 +150,64 @@ static void test_places_that_a_line_has_no_room_for_are_left_out(void **state)
 	end(&capture, names, why);
 }
 
+/* One of `leaves` functions runs at a time. serve() calls parse() for `parses` of them, and
+ * render() for the others. */
+static void check_within(int leaves, int parses, const char *expected, uint32_t within)
+{
+	struct why_query query = {.span_id = 1};
+	struct error err = ERROR_INIT;
+	struct stack_names *names;
+	struct capture capture;
+	struct why *why;
+	const struct why_part *part;
+	const struct sample_count *found;
+	uint64_t serve, parse, render;
+
+	capture_begin(&capture, true);
+	serve = function_add(&capture, 101, "serve");
+	parse = function_add(&capture, 102, "parse");
+	render = function_add(&capture, 103, "render");
+	for (int i = 0; i < leaves; i++) {
+		char name[16];
+		uint64_t stack[4] = {0, i < parses ? parse : render, serve, serve};
+
+		snprintf(name, sizeof(name), "leaf_%d", i);
+		stack[0] = function_add(&capture, (uint64_t)i + 1, name);
+		stack_add(&capture, stack, 4);
+	}
+	gets(&capture, 1000, 1, 0, 10, 0, 0, 0);
+	capture_span(&capture, 1000, 10, 1);
+	for (int i = 0; i < 100; i++)
+		sample(&capture, 2000 + (uint64_t)i * 100, 10, 0, 1 + (uint32_t)(i % leaves), -1);
+	capture_end(&capture, 101000, 10, 1);
+	capture_load(&capture, 102000);
+	names = stack_names_open(capture.reader, false);
+	query.names = names;
+	capture_must(why_new(&why, capture.model, &query, &err), err);
+	part = &why->parts.data[why->instances.data[0].part];
+	check_text(why, part, expected);
+	found = sample_counts_within(why_part_places(why, part), part->place_count);
+	assert_int_equal(found ? found->within : 0, within);
+	end(&capture, names, why);
+}
+
+static void test_samples_of_many_places_name_the_function_that_they_are_within(void **state)
+{
+	(void)state;
+	check_within(4, 3,
+		     "  running: 25 % leaf_0 (app.py), user; "
+		     "75 % within parse (app.py) (100 samples)\n",
+		     75);
+	check_within(5, 2,
+		     "  running: 20 % leaf_0 (app.py), user; "
+		     "60 % within render (app.py) (100 samples)\n",
+		     60);
+	/* No place has a share that is worth a line. */
+	check_within(50, 24, "  running: 50 % within render (app.py) (100 samples)\n", 52);
+	/* The first place is that function. */
+	check_within(1, 1, "  running: 100 % leaf_0 (app.py), user (100 samples)\n", 0);
+}
+
 static void test_few_samples_say_nothing(void **state)
 {
 	struct capture capture;
@@ -234,6 +306,7 @@ static void check_spin(const char *kernel, const char *user, uint8_t spin, int s
 	struct stack_names *names;
 	struct sample_places *places;
 	struct strtab *texts = strtab_new();
+	sample_counts counts = {0};
 	struct capture capture;
 
 	capture_begin(&capture, true);
@@ -245,8 +318,10 @@ static void check_spin(const char *kernel, const char *user, uint8_t spin, int s
 	names = stack_names_open(capture.reader, false);
 	strtab_add(texts, "", 0);
 	places = sample_places_new(capture.model, names, texts);
-	if (sample_places_get(places, sample_places_of(places, 0))->spin != spin)
+	sample_counts_add_sample(&counts, places, 0);
+	if (sample_places_get(places, counts.data[0].place)->spin != spin)
 		fail_msg("%s", kernel ? kernel : user);
+	vec_free(&counts);
 	sample_places_free(places);
 	strtab_free(texts);
 	stack_names_close(names);
@@ -294,7 +369,8 @@ static void test_counts_of_many_places_add_up(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i < 100000; i++)
-		sample_counts_add(&counts, i * 7919 % 1000, 1 + i * 7919 % 1000);
+		sample_counts_add(&counts, &(struct sample_count){.place = i * 7919 % 1000,
+								  .count = 1 + i * 7919 % 1000});
 	assert_true(counts.len < 10000);
 	sample_counts_finish(&counts);
 	assert_int_equal(counts.len, 1000);
@@ -310,6 +386,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_samples_name_the_code_of_a_cause_and_change_no_duration),
 		cmocka_unit_test(test_places_that_a_line_has_no_room_for_are_left_out),
+		cmocka_unit_test(
+			test_samples_of_many_places_name_the_function_that_they_are_within),
 		cmocka_unit_test(test_few_samples_say_nothing),
 		cmocka_unit_test(test_without_samples_there_are_none),
 		cmocka_unit_test(test_the_holder_of_a_lock_has_the_samples_of_its_own_running),

@@ -132,8 +132,7 @@ static bool same_culprit(const struct why_group_cause *a, const struct why_group
 static void add_sums(struct why_group_cause *to, struct why_group_cause *from)
 {
 	for (size_t i = 0; i < from->places.len; i++)
-		sample_counts_add(&to->places, from->places.data[i].place,
-				  from->places.data[i].count);
+		sample_counts_add(&to->places, &from->places.data[i]);
 	vec_free(&from->places);
 	to->total_ns += from->total_ns;
 	to->slow_ns += from->slow_ns;
@@ -283,8 +282,7 @@ static void add_part(struct aggregate_gather *gather, const struct why *why, uin
 	cause->total_ns += part->ns;
 	cause->grade_ns[part->grade] += part->ns;
 	for (uint32_t i = 0; i < part->place_count; i++)
-		sample_counts_add(&cause->places, why->places.data[part->place + i].place,
-				  why->places.data[part->place + i].count);
+		sample_counts_add(&cause->places, &why->places.data[part->place + i]);
 	if (ns >= group->p99_ns)
 		cause->slow_ns += part->ns;
 	if (ns >= group->p40_ns && ns <= group->p60_ns)
@@ -416,9 +414,12 @@ static void cause_take(struct slices *slices, uint32_t number, const struct why 
 	cause->spans += from->spans;
 	for (unsigned i = 0; i <= WHY_GRADE_CERTAIN; i++)
 		cause->grade_ns[i] += from->grade_ns[i];
-	for (size_t i = 0; i < from->places.len; i++)
-		sample_counts_add(&cause->places, places[from->places.data[i].place],
-				  from->places.data[i].count);
+	for (size_t i = 0; i < from->places.len; i++) {
+		struct sample_count count = from->places.data[i];
+
+		count.place = places[count.place];
+		sample_counts_add(&cause->places, &count);
+	}
 }
 
 static int slice_end(const struct why *why, void *slice, void *arg)

@@ -68,9 +68,7 @@ void why_sampled_take(struct why_walk *walk, const struct why_sum *sum, struct w
 		why->sample_places = sample_places_new(walk->model, walk->names, why->texts);
 	counts->len = 0;
 	for (uint32_t at = sum->sampled_first; at != MODEL_NONE; at = walk->sampled.data[at].next)
-		sample_counts_add(
-			counts, sample_places_of(why->sample_places, walk->sampled.data[at].sample),
-			1);
+		sample_counts_add_sample(counts, why->sample_places, walk->sampled.data[at].sample);
 	sample_counts_finish(counts);
 	part->place_count = (uint32_t)counts->len;
 	for (size_t i = 0; i < counts->len; i++)

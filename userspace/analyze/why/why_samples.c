@@ -32,6 +32,10 @@ struct sample_places {
 	struct keymap known;  /* struct sample_place → index */
 	struct map user_at;   /* user stack → place; the stack belongs to one process */
 	struct map kernel_at; /* kernel stack and system call → place */
+	/* Of each user stack, the number of functions that samples are within, and then their
+	 * places, innermost first; each function once. */
+	VEC(uint32_t) callers;
+	struct map callers_at; /* user stack → index in callers */
 };
 
 struct sample_places *sample_places_new(const struct model *model, struct stack_names *names,
@@ -53,6 +57,8 @@ void sample_places_free(struct sample_places *places)
 	keymap_free(&places->known);
 	map_free(&places->user_at);
 	map_free(&places->kernel_at);
+	vec_free(&places->callers);
+	map_free(&places->callers_at);
 	free(places);
 }
 
@@ -160,14 +166,15 @@ static void leaf_frame(const struct stack_frame *frame, void *arg)
 }
 
 /* "step (train.py)". */
-static uint32_t python_text(const struct sample_places *places, const struct leaf *leaf)
+static uint32_t python_text(const struct sample_places *places, const char *function,
+			    const char *file)
 {
 	char *text = NULL;
 	size_t len;
 	FILE *out = memory_stream(&text, &len);
 	uint32_t number;
 
-	fprintf(out, "%s (%s)", leaf->function, path_base(leaf->file));
+	fprintf(out, "%s (%s)", function, path_base(file));
 	fclose(out);
 	number = text_of(places, text);
 	free(text);
@@ -180,11 +187,71 @@ static uint32_t user_place(struct sample_places *places, const struct model_samp
 	struct leaf leaf = {0};
 
 	stack_names_each(places->names, sample->user_stack, sample->ts, leaf_frame, &leaf);
-	place.text = leaf.file ? python_text(places, &leaf) : text_of(places, leaf.function);
+	place.text = leaf.file ? python_text(places, leaf.function, leaf.file)
+			       : text_of(places, leaf.function);
 	place.module = text_of(places, leaf.module ? path_base(leaf.module) : NULL);
 	if (leaf.spins)
 		place.spin = SAMPLE_SPIN_USER;
 	return place_number(places, &place);
+}
+
+/* ---- the functions that it is within ---- */
+
+struct callers {
+	struct sample_places *places;
+	size_t begin;
+	bool python; /* only functions of Python count, since there are some */
+};
+
+static void callers_add(const struct callers *callers, uint32_t place)
+{
+	struct sample_places *places = callers->places;
+
+	for (size_t i = callers->begin; i < places->callers.len; i++)
+		if (places->callers.data[i] == place)
+			return;
+	vec_add(&places->callers, place);
+}
+
+/* main() says nothing: everything is within it. */
+static void callers_frame(const struct stack_frame *frame, void *arg)
+{
+	struct callers *callers = arg;
+	struct sample_places *places = callers->places;
+	struct sample_place place = {.syscall = -1};
+	bool python = stack_frame_is_python(frame);
+
+	if (!frame->function || frame->cut || (python && !frame->file))
+		return;
+	if (python && !callers->python) {
+		callers->python = true;
+		places->callers.len = callers->begin;
+	}
+	if (!python && (callers->python || stack_frame_is_common(frame) ||
+			stack_frame_is_interpreter(frame) || !strcmp(frame->function, "main")))
+		return;
+	place.text = python ? python_text(places, frame->function, frame->file)
+			    : text_of(places, frame->function);
+	place.module = text_of(places, frame->module ? path_base(frame->module) : NULL);
+	callers_add(callers, place_number(places, &place));
+}
+
+/* The functions of a stack: their number, and then their places. */
+static const uint32_t *callers_of(struct sample_places *places, const struct model_sample *sample)
+{
+	uint32_t at = map_get(&places->callers_at, sample->user_stack);
+
+	if (at == MAP_NONE) {
+		struct callers callers = {places, places->callers.len + 1, false};
+
+		at = (uint32_t)places->callers.len;
+		vec_add(&places->callers, 0);
+		stack_names_each(places->names, sample->user_stack, sample->ts, callers_frame,
+				 &callers);
+		places->callers.data[at] = (uint32_t)(places->callers.len - callers.begin);
+		map_put(&places->callers_at, sample->user_stack, at);
+	}
+	return &places->callers.data[at];
 }
 
 /* ---- the kernel ---- */
@@ -260,9 +327,8 @@ static uint32_t kernel_place(struct sample_places *places, const struct model_sa
 	return place_number(places, &place);
 }
 
-uint32_t sample_places_of(struct sample_places *places, size_t index)
+static uint32_t place_of(struct sample_places *places, const struct model_sample *sample)
 {
-	const struct model_sample *sample = &places->model->samples.data[index];
 	struct map *cache = sample->kernel ? &places->kernel_at : &places->user_at;
 	uint64_t key = sample->kernel
 			       ? (uint64_t)(uint16_t)sample->syscall << 32 | sample->kernel_stack
@@ -292,6 +358,11 @@ static void put_kernel(FILE *out, const struct sample_places *places,
 		fprintf(out, ", system call %d", place->syscall);
 	else if (place->text)
 		fprintf(out, ", %s", strtab_get(places->texts, place->text));
+}
+
+const char *sample_place_function(const struct sample_places *places, uint32_t number)
+{
+	return strtab_get(places->texts, sample_places_get(places, number)->text);
 }
 
 char *sample_place_text(const struct sample_places *places, uint32_t number)
@@ -333,6 +404,13 @@ static int by_count(const void *left, const void *right)
 	return by_place(left, right);
 }
 
+static void count_add(struct sample_count *to, const struct sample_count *more)
+{
+	to->count += more->count;
+	to->within += more->within;
+	to->depth += more->depth;
+}
+
 static void counts_join(sample_counts *counts)
 {
 	size_t kept = 0;
@@ -342,26 +420,32 @@ static void counts_join(sample_counts *counts)
 	qsort(counts->data, counts->len, sizeof(*counts->data), by_place);
 	for (size_t i = 1; i < counts->len; i++) {
 		if (counts->data[i].place == counts->data[kept].place)
-			counts->data[kept].count += counts->data[i].count;
+			count_add(&counts->data[kept], &counts->data[i]);
 		else
 			counts->data[++kept] = counts->data[i];
 	}
 	counts->len = kept + 1;
 }
 
-void sample_counts_add(sample_counts *counts, uint32_t place, uint32_t count)
+void sample_counts_add(sample_counts *counts, const struct sample_count *more)
 {
-	/* Most samples show what the one before them showed. */
-	if (counts->len && counts->data[counts->len - 1].place == place) {
-		counts->data[counts->len - 1].count += count;
-		return;
-	}
 	if (counts->len == counts->cap && counts->len >= 64) {
 		counts_join(counts);
 		/* If most are different, the list has to grow. */
 		vec_need(counts, counts->len > counts->cap / 2 ? counts->cap : 1);
 	}
-	vec_add(counts, (struct sample_count){place, count});
+	vec_add(counts, *more);
+}
+
+void sample_counts_add_sample(sample_counts *counts, struct sample_places *places, size_t index)
+{
+	const struct model_sample *sample = &places->model->samples.data[index];
+	const uint32_t *callers = callers_of(places, sample);
+
+	sample_counts_add(counts, &(struct sample_count){place_of(places, sample), 1, 0, 0});
+	for (uint32_t i = 0; i < callers[0]; i++)
+		sample_counts_add(counts,
+				  &(struct sample_count){callers[1 + i], 0, 1, callers[0] - 1 - i});
 }
 
 void sample_counts_finish(sample_counts *counts)
@@ -378,6 +462,23 @@ uint64_t sample_counts_total(const struct sample_count *counts, size_t len)
 	for (size_t i = 0; i < len; i++)
 		total += counts[i].count;
 	return total;
+}
+
+const struct sample_count *sample_counts_within(const struct sample_count *counts, size_t len)
+{
+	uint64_t total = sample_counts_total(counts, len);
+	const struct sample_count *found = NULL;
+
+	for (size_t i = 0; i < len; i++) {
+		const struct sample_count *count = &counts[i];
+
+		if (!count->within || (uint64_t)count->within * 2 < total)
+			continue;
+		if (!found ||
+		    (double)count->depth / count->within > (double)found->depth / found->within)
+			found = count;
+	}
+	return found == counts ? NULL : found;
 }
 
 unsigned sample_percent(uint64_t count, uint64_t total)

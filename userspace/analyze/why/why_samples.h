@@ -42,30 +42,40 @@ struct sample_place {
 /* A place, and how many samples show it. */
 struct sample_count {
 	uint32_t place;
-	uint32_t count;
+	uint32_t count;  /* of samples that were taken there */
+	uint32_t within; /* of samples that have this function anywhere on their stack */
+	/* Summed up over `within`: how many functions of the stack are outside of this one. */
+	uint64_t depth;
 };
 typedef VEC(struct sample_count) sample_counts;
 
 /* The places of a model's samples. `texts` is the table of all texts, and belongs to the caller.
- * `names` is used by sample_places_of() only. */
+ * `names` is used by sample_counts_add_sample() only. */
 struct sample_places;
 struct sample_places *sample_places_new(const struct model *model, struct stack_names *names,
 					struct strtab *texts);
 void sample_places_free(struct sample_places *places);
-/* The place of model.samples.data[sample]. */
-uint32_t sample_places_of(struct sample_places *places, size_t sample);
 const struct sample_place *sample_places_get(const struct sample_places *places, uint32_t place);
 /* Adds all places of `from`. Returns their numbers, which the caller frees. */
 uint32_t *sample_places_take(struct sample_places *places, const struct sample_places *from);
+/* "gemm_kernel", "step (train.py)"; "" if it is unknown. */
+const char *sample_place_function(const struct sample_places *places, uint32_t place);
 /* "gemm_kernel, user", "kernel, write()"; the caller frees it. */
 char *sample_place_text(const struct sample_places *places, uint32_t place);
 
 /* Adds counts to a list. Equal places are summed up when the list would grow, and at the end by
  * sample_counts_finish(). */
-void sample_counts_add(sample_counts *counts, uint32_t place, uint32_t count);
-/* Sums up equal places, and sorts by falling count. */
+void sample_counts_add(sample_counts *counts, const struct sample_count *more);
+/* Adds the place of model.samples.data[sample], and the functions that it is within. */
+void sample_counts_add_sample(sample_counts *counts, struct sample_places *places, size_t sample);
+/* Sums up equal places, and sorts by falling count. Those that samples are only within come last,
+ * with a count of 0. */
 void sample_counts_finish(sample_counts *counts);
+/* Number of samples. */
 uint64_t sample_counts_total(const struct sample_count *counts, size_t len);
+/* The innermost function that at least half of the samples are within. NULL: there is none, or it
+ * is the place of most samples. */
+const struct sample_count *sample_counts_within(const struct sample_count *counts, size_t len);
 
 /* With fewer samples, nothing is printed for people. */
 #define SAMPLE_COUNT_MIN 10

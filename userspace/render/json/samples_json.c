@@ -14,6 +14,24 @@ static void field_text(struct json *json, const char *key, const char *text)
 		json_null(json);
 }
 
+/* The function that most samples are within. */
+static void within_json(struct json *json, const struct why *why, const struct sample_count *counts,
+			size_t len)
+{
+	const struct sample_count *within = sample_counts_within(counts, len);
+	const struct sample_place *place;
+
+	if (!within)
+		return;
+	place = sample_places_get(why->sample_places, within->place);
+	json_key(json, "within");
+	json_object_begin(json);
+	json_field_u64(json, "count", within->within);
+	field_text(json, "function", strtab_get(why->texts, place->text));
+	field_text(json, "module", strtab_get(why->texts, place->module));
+	json_object_end(json);
+}
+
 static void place_json(struct json *json, const struct why *why, const struct sample_count *count)
 {
 	const struct sample_place *place = sample_places_get(why->sample_places, count->place);
@@ -44,8 +62,9 @@ void samples_json(struct json *json, const struct why *why, const struct sample_
 	json_field_u64(json, "count", sample_counts_total(counts, len));
 	json_key(json, "places");
 	json_array_begin(json);
-	for (size_t i = 0; i < len; i++)
+	for (size_t i = 0; i < len && counts[i].count; i++)
 		place_json(json, why, &counts[i]);
 	json_array_end(json);
+	within_json(json, why, counts, len);
 	json_object_end(json);
 }

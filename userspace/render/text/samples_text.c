@@ -12,39 +12,67 @@
 #define PLACES_SHOWN 3
 #define PERCENT_MIN 5
 #define PLACE_COLUMNS 60 /* names of templates in C++ may be very long */
+#define WITHIN_COLUMNS 45
 #define LINE_COLUMNS 100 /* with the number of samples at its end */
+
+static void put_shortened(FILE *out, const char *text, unsigned columns)
+{
+	bool cut = terminal_columns(text) > columns;
+	const char *end = cut ? terminal_skip(text, columns - 1) : text + strlen(text);
+
+	terminal_put(out, text, (size_t)(end - text));
+	fputs(cut ? "…" : "", out);
+}
 
 /* Returns "; 40 % compute (work.c:12), user", from malloc(). */
 static char *item_text(const struct sample_places *places, const struct sample_count *count,
 		       unsigned percent, bool first)
 {
 	char *place = sample_place_text(places, count->place), *text = NULL;
-	size_t size, len = strlen(place);
-	bool cut = terminal_columns(place) > PLACE_COLUMNS;
+	size_t size;
 	FILE *out = memory_stream(&text, &size);
 
-	if (cut)
-		len = (size_t)(terminal_skip(place, PLACE_COLUMNS - 1) - place);
 	fprintf(out, "%s%u %% ", first ? "" : "; ", percent);
-	terminal_put(out, place, len);
-	fputs(cut ? "…" : "", out);
+	put_shortened(out, place, PLACE_COLUMNS);
 	memory_require(!fclose(out));
 	free(place);
+	return text;
+}
+
+/* Returns " (58 samples)", or with a function "; 90 % within step (train.py) (58 samples)", from
+ * malloc(). */
+static char *end_text(const struct sample_places *places, const struct sample_count *within,
+		      uint64_t total, bool first)
+{
+	char number[UNITS_TEXT], *text = NULL;
+	size_t size;
+	FILE *out = memory_stream(&text, &size);
+
+	if (within) {
+		fprintf(out, "%s%u %% within ", first ? "" : "; ",
+			sample_percent(within->within, total));
+		put_shortened(out, sample_place_function(places, within->place), WITHIN_COLUMNS);
+	}
+	fprintf(out, " (%s samples)", units_format_count(number, total));
+	memory_require(!fclose(out));
 	return text;
 }
 
 void samples_print(FILE *out, const struct sample_places *places, const struct sample_count *counts,
 		   size_t len, int indent)
 {
+	const struct sample_count *within = sample_counts_within(counts, len);
 	uint64_t total = sample_counts_total(counts, len);
-	char text[UNITS_TEXT], end[UNITS_TEXT + 16];
 	unsigned at;
+	bool none; /* no place has a share of its own */
+	char *end;
 
 	if (total < SAMPLE_COUNT_MIN)
 		return;
-	snprintf(end, sizeof(end), " (%s samples)", units_format_count(text, total));
+	none = within && sample_percent(counts[0].count, total) < PERCENT_MIN;
+	end = end_text(places, within, total, none);
 	at = (unsigned)fprintf(out, "%*srunning: ", indent, "") + terminal_columns(end);
-	for (size_t i = 0; i < len && i < PLACES_SHOWN; i++) {
+	for (size_t i = 0; i < len && i < PLACES_SHOWN && !none; i++) {
 		unsigned percent = sample_percent(counts[i].count, total);
 		char *item = item_text(places, &counts[i], percent, !i);
 		bool shown = !i || (percent >= PERCENT_MIN &&
@@ -58,4 +86,5 @@ void samples_print(FILE *out, const struct sample_places *places, const struct s
 			break;
 	}
 	fprintf(out, "%s\n", end);
+	free(end);
 }
