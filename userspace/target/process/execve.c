@@ -11,13 +11,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "target/process/image.h"
+#include "target/process/image_pages_internal.h"
 #include "target/process/injection.h"
 
 #define VARIABLES_MAX 4096
 #define TEXT_MAX 131072 /* limit of one variable: MAX_ARG_STRLEN of the kernel */
 #define VARIABLES_READ 64
-#define WINDOW_BYTES 65536
+#define PAGES 64
 #define PAUSE_NS 50000
 #define PAUSES_MAX 40
 
@@ -73,43 +73,24 @@ bool execve_is_main(pid_t pid)
 	       (number == SYS_execve || number == SYS_execveat);
 }
 
-/* Memory of a process that was read at once, since each read takes two switches of processes. */
-struct memory_window {
+/* Memory of a process. Each read of it takes two switches of processes, and the strings of an
+ * environment lie on few pages: those that the program began with, and those that it has set. */
+struct memory {
 	const struct image *image;
-	uint64_t from;
-	size_t len;
-	char *bytes;
+	struct image_pages *pages;
 };
 
-/* Strings of an environment mostly lie together. */
-static void window_open(struct memory_window *window, const uint64_t *addresses, size_t count)
+static size_t memory_read(const struct memory *memory, uint64_t address, char *to, size_t size)
 {
-	for (size_t i = 0; i < count; i++)
-		if (addresses[i] < window->from)
-			window->from = addresses[i];
-	window->bytes = malloc(WINDOW_BYTES);
-	if (window->bytes && count)
-		window->len =
-			image_read_some(window->image, window->from, window->bytes, WINDOW_BYTES);
+	return image_pages_read_some(memory->pages, memory->image, address, to, size);
 }
 
-static size_t window_read(const struct memory_window *window, uint64_t address, char *to,
-			  size_t size)
-{
-	uint64_t at = address - window->from;
-
-	if (at >= window->len || size > window->len - at)
-		return image_read_some(window->image, address, to, size);
-	memcpy(to, window->bytes + at, size);
-	return size;
-}
-
-static bool decides(const struct memory_window *window, uint64_t address)
+static bool decides(const struct memory *memory, uint64_t address)
 {
 	static const char *const names[] = {"LD_", "HOME=", "VIRTUAL_ENV="};
 	char begin[32] = "";
 
-	window_read(window, address, begin, sizeof(begin) - 1);
+	memory_read(memory, address, begin, sizeof(begin) - 1);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strncmp(begin, names[i], strlen(names[i])))
 			return true;
@@ -117,14 +98,13 @@ static bool decides(const struct memory_window *window, uint64_t address)
 }
 
 /* Appends a variable and its NUL to the text, which has room. Returns its length. */
-static size_t variable_read(const struct memory_window *window, uint64_t address, char *text,
-			    size_t room)
+static size_t variable_read(const struct memory *memory, uint64_t address, char *text, size_t room)
 {
 	size_t len = 0;
 
 	while (len + 1 < room) {
 		size_t want = room - len - 1 < 256 ? room - len - 1 : 256;
-		size_t got = window_read(window, address + len, text + len, want);
+		size_t got = memory_read(memory, address + len, text + len, want);
 		const char *end = memchr(text + len, '\0', got);
 
 		if (end)
@@ -137,17 +117,17 @@ static size_t variable_read(const struct memory_window *window, uint64_t address
 	return len + 1;
 }
 
-static char **list_make(const struct memory_window *window, const uint64_t *addresses, size_t count,
+static char **list_make(const struct memory *memory, const uint64_t *addresses, size_t count,
 			char *text)
 {
 	char **list = calloc(VARIABLES_READ + 1, sizeof(*list));
 	size_t used = 0, found = 0;
 
 	for (size_t i = 0; list && i < count && found < VARIABLES_READ; i++) {
-		if (!decides(window, addresses[i]) || TEXT_MAX - used < 2)
+		if (!decides(memory, addresses[i]) || TEXT_MAX - used < 2)
 			continue;
 		list[found++] = text + used;
-		used += variable_read(window, addresses[i], text + used, TEXT_MAX - used);
+		used += variable_read(memory, addresses[i], text + used, TEXT_MAX - used);
 	}
 	return list;
 }
@@ -156,22 +136,21 @@ static char **list_make(const struct memory_window *window, const uint64_t *addr
 static char **environment_read(const struct image *image, uint64_t address, char **text)
 {
 	uint64_t *addresses = calloc(VARIABLES_MAX, sizeof(*addresses));
-	struct memory_window window = {.image = image, .from = UINT64_MAX};
+	struct memory memory = {image, image_pages_new(PAGES)};
 	char **list = NULL;
 	size_t count;
 
 	*text = calloc(1, TEXT_MAX);
-	if (*text && addresses) {
+	if (*text && addresses && memory.pages) {
 		count = image_read_some(image, address, addresses,
 					VARIABLES_MAX * sizeof(*addresses)) /
 			sizeof(*addresses);
 		for (size_t i = 0; i < count; i++)
 			if (!addresses[i])
 				count = i;
-		window_open(&window, addresses, count);
-		list = list_make(&window, addresses, count, *text);
+		list = list_make(&memory, addresses, count, *text);
 	}
-	free(window.bytes);
+	image_pages_free(memory.pages);
 	free(addresses);
 	return list;
 }

@@ -39,40 +39,47 @@ uint64_t image_pages_bytes(const struct image_pages *pages)
 	return pages->bytes;
 }
 
-/* Reads bytes of one page. */
-static bool part_read(struct image_pages *pages, const struct image *image, uint64_t address,
-		      void *to, size_t size)
+/* Reads bytes of one page, and returns how many of them there are. */
+static size_t part_read(struct image_pages *pages, const struct image *image, uint64_t address,
+			void *to, size_t size)
 {
 	uint64_t at = address % IMAGE_PAGE_BYTES, page = address - at;
 	struct page_slot *slot = &pages->slots[page / IMAGE_PAGE_BYTES & (pages->count - 1)];
 
 	if (!page) /* its address marks unused slots, and no program has it */
-		return false;
+		return 0;
 	if (slot->page != page) {
 		pages->bytes += IMAGE_PAGE_BYTES;
 		slot->page = page;
 		slot->bytes = image_read_some(image, page, slot->data, IMAGE_PAGE_BYTES);
 	}
-	if (at + size > slot->bytes)
-		return false;
+	if (at >= slot->bytes)
+		return 0;
+	if (size > slot->bytes - at)
+		size = slot->bytes - at;
 	memcpy(to, slot->data + at, size);
-	return true;
+	return size;
+}
+
+size_t image_pages_read_some(struct image_pages *pages, const struct image *image, uint64_t address,
+			     void *to, size_t size)
+{
+	size_t len = 0;
+
+	while (len < size) {
+		uint64_t left = IMAGE_PAGE_BYTES - (address + len) % IMAGE_PAGE_BYTES;
+		size_t part = size - len < left ? size - len : (size_t)left;
+		size_t got = part_read(pages, image, address + len, (char *)to + len, part);
+
+		len += got;
+		if (got < part)
+			break;
+	}
+	return len;
 }
 
 bool image_pages_read(struct image_pages *pages, const struct image *image, uint64_t address,
 		      void *to, size_t size)
 {
-	unsigned char *bytes = to;
-
-	while (size) {
-		uint64_t left = IMAGE_PAGE_BYTES - address % IMAGE_PAGE_BYTES;
-		size_t part = size < left ? size : (size_t)left;
-
-		if (!part_read(pages, image, address, bytes, part))
-			return false;
-		address += part;
-		bytes += part;
-		size -= part;
-	}
-	return true;
+	return image_pages_read_some(pages, image, address, to, size) == size;
 }

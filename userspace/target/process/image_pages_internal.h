@@ -24,5 +24,8 @@ uint64_t image_pages_bytes(const struct image_pages *pages);
 /* Reads some bytes. False: they can't be read. All reads must be of one image. */
 bool image_pages_read(struct image_pages *pages, const struct image *image, uint64_t address,
 		      void *to, size_t size);
+/* Reads up to `size` bytes and returns how many. 0: none. */
+size_t image_pages_read_some(struct image_pages *pages, const struct image *image, uint64_t address,
+			     void *to, size_t size);
 
 #endif
