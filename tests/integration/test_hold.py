@@ -233,12 +233,17 @@ def test_a_program_starts_while_the_tracer_is_stopped(waffle, execs, start):
         os.kill(attached.pid, signal.SIGCONT)
 
 
-def gate_of(pid):
+def process_of(pid, name):
+    """A child of the tracer."""
     for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
         for child in (task / "children").read_text(encoding="utf-8").split():
-            if pathlib.Path(f"/proc/{child}/comm").read_text(encoding="utf-8") == "waffle-gate\n":
+            if pathlib.Path(f"/proc/{child}/comm").read_text(encoding="utf-8") == f"{name}\n":
                 return int(child)
     return None
+
+
+def gate_of(pid):
+    return process_of(pid, "waffle-gate")
 
 
 def running(waffle, start, command):
@@ -247,6 +252,24 @@ def running(waffle, start, command):
                        "-c", command, stderr=errors)
     traced.until("ready")
     return traced, wait_until(lambda: gate_of(traced.pid), "the gate runs")
+
+
+def test_a_shells_environment_is_not_read_string_by_string(waffle, start):
+    """Its variables lie where the program began, and those that it has set in its heap."""
+    names = [f"VARIABLE_{i}" for i in range(60)]
+    command = f"export {names[0]}=changed; echo ready; read go; true; for i in {' '.join(names)}; do /bin/true; done; echo done; read end"
+    with open(waffle.folder / "errors", "w", encoding="utf-8") as errors:
+        traced = start(waffle.program, "run", "--no-report", "-o", waffle.path(), "--", "sh", "-c", command,
+                       stderr=errors, env={**os.environ, **{name: "x" * 50 for name in names}})
+    traced.until("ready")
+    opener = wait_until(lambda: process_of(traced.pid, "waffle-opener"), "the opener runs")
+    reads = re.compile(r"syscr: (\d+)")
+    before = int(reads.search(pathlib.Path(f"/proc/{opener}/io").read_text(encoding="utf-8"))[1])
+    traced.say("go")
+    traced.until("done")
+    after = int(reads.search(pathlib.Path(f"/proc/{opener}/io").read_text(encoding="utf-8"))[1])
+    traced.say("end")
+    assert len(names) < after - before < 30 * len(names)
 
 
 @pytest.mark.parametrize("killed", ["tracer", "gate", "both"])
