@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# waffle's one makefile: setup all demo check kernels hosts zoo gpu bench fuzz lint docs install clean
+# waffle's one makefile: setup all demo check kernels hosts zoo gpu sites bench fuzz lint docs install clean
 # `make setup` installs what a build needs, `make demo` and `make check` install what they need.
 # make STATIC=1 links one static binary; SANITIZE=address,undefined builds with sanitizers, best
 # with a BUILD of its own.
@@ -379,6 +379,11 @@ gpu: all
 	WAFFLE_BPF=$(BUILD)/waffle-bpf $(BUILD)/venv/bin/pytest -q -rs -p no:cacheprovider \
 		tests/integration/test_gpu.py tests/integration/test_replay.py
 
+# Sites compiled in every way; a check tries a third of the ways.
+sites: all
+	WAFFLE_ALL_SITES=1 WAFFLE_BPF=$(BUILD)/waffle-bpf $(BUILD)/venv/bin/pytest -q -p no:cacheprovider \
+		tests/integration/test_sites.py
+
 demo: setup
 	@echo "== Building"
 	@$(MAKE) -s --no-print-directory -j$$(nproc) all examples
@@ -414,5 +419,5 @@ clean:
 
 -include $(LIB_OBJ:.o=.d) $(wildcard $(BUILD)/obj/usdt/*/*.d) $(PIC_OBJ:.o=.d) $(GPU_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(UNIT_BIN:=.d) $(FUZZ_BIN:=.d) $(TIDY_OK:.ok=.d)
 FORCE:
-.PHONY: all python soak-clock unit-programs unit asan arm64 fuzz-bin fuzz-programs fuzz examples lint lint-includes lint-format lint-code lint-docs \
+.PHONY: all sites python soak-clock unit-programs unit asan arm64 fuzz-bin fuzz-programs fuzz examples lint lint-includes lint-format lint-code lint-docs \
 	docs setup setup-check check kernels hosts zoo soak gpu demo bench install clean FORCE
