@@ -325,7 +325,7 @@ def test_children_of_the_command_that_are_not_followed_are_not_of_this_capture(w
 def test_the_processes_of_this_capture_are_its_own_and_those_of_another_are_not(
     waffle, built, start
 ):
-    script = 'echo ready; read go; "$0" 1500 & "$1" 3; wait; echo done'
+    script = 'echo ready; read go; "$0" 1500 & "$1" 3; wait; echo done; read end'
     traced, other = (
         start("sh", "-c", script, str(built("spin.c")), str(built("starts.c"))) for _ in range(2)
     )
