@@ -26,7 +26,7 @@ JOBS = max(2, os.cpu_count() or 2)
 AS_ROOT = ["sudo", "-E"] if os.geteuid() else []
 # The short run tells of what was broken, and can be repeated; `make fuzz` looks for what is new.
 FUZZ_SEED = "1"
-FUZZ_SECONDS = int(os.environ.get("FUZZ_SECONDS", "4"))
+FUZZ_SECONDS = int(os.environ.get("FUZZ_SECONDS", "2"))
 
 # Where unit tests are built: a folder, and the flags that differ. Kept in step with `make asan`.
 UNIT_BUILDS = {
