@@ -9,7 +9,7 @@ import shlex
 import subprocess
 
 import pytest
-from tracer import PROGRAMS, find_tool, parse_log, tries
+from tracer import PROGRAMS, Capture, find_tool, parse_log, tries
 
 RANKS = 4
 PEERS = ("dest", "source", "root")
@@ -42,6 +42,14 @@ def meet(library, tmp_path_factory):
     program = tmp_path_factory.mktemp("mpi") / "mpi_meet"
     subprocess.run([find_tool(f"mpicc.{library}"), "-O2", "-g", "-Wall", "-Werror", "-o", program,
                     PROGRAMS / "mpi_meet.c"], check=True)
+    return program
+
+
+@pytest.fixture(scope="module")
+def late(library, tmp_path_factory):
+    program = tmp_path_factory.mktemp("mpi") / "mpi_late"
+    subprocess.run([find_tool(f"mpicc.{library}"), "-O2", "-g", "-Wall", "-Werror", "-o", program,
+                    PROGRAMS / "mpi_late.c"], check=True)
     return program
 
 
@@ -182,3 +190,15 @@ def test_two_jobs_of_one_capture_are_kept_apart(waffle, library, meet, tmp_path)
     barriers = [row for row in spans if row["name"] == "MPI_Barrier"]
     assert len({row["pid"] for row in barriers}) == 4
     assert {len(found[row["id"]]) for row in barriers} == {1, 2}
+
+
+@tries(3)  # on a busy machine ranks may wait for a CPU all the time
+def test_why_names_the_late_rank_without_being_told_of_mpi(waffle, library, late, tmp_path):
+    capture = Capture(waffle, waffle.path("late.waffle"))
+    waffle.ok("why", "--slowest", "1", "-o", capture.path, "--", *mpirun(library, late, tmp_path, 100, ranks=2))
+    found = json.loads(waffle.ok("why", "--json", "--span", "MPI_Allreduce", "--slowest", "0", capture.path).stdout)
+    late_ones = [span for span in found["instances"] if span["causes"][0]["cause"] == "sleep"]
+    assert late_ones and late_ones[0]["causes"][0]["share"] > 0.5
+    assert all(span["causes"][0]["culprit"]["pid"] != span["thread"]["pid"] for span in late_ones)
+    names = {row["name"] for row in capture.rows("span", category="mpi")}
+    assert "MPI_Wait" in names and "MPI_Test" not in names

@@ -96,7 +96,7 @@ static unsigned tables_wanted(const struct capture_options *options)
 							   [CALL_TABLE_NCCL] = CAPTURE_NCCL,
 							   [CALL_TABLE_TORCH] = CAPTURE_FRAMEWORKS,
 							   [CALL_TABLE_JAX] = CAPTURE_FRAMEWORKS};
-	unsigned tables = 0;
+	unsigned tables = options->mpi ? 1u << CALL_TABLE_MPI : 0;
 
 	for (unsigned i = 0; i < CALL_TABLE_COUNT; i++)
 		if (options->session.sources & sources[i])

@@ -29,6 +29,7 @@ struct capture_options {
 	uint64_t sample_rate;   /* samples a second; 0: none */
 	bool json, no_report, no_sched, quiet;
 	bool gpu; /* record with libwaffle-gpu */
+	bool mpi; /* also record calls of MPI but those that programs make in loops */
 	struct filter_options filter;
 	struct probe_options probes;
 };

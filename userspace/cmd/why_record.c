@@ -24,6 +24,7 @@ enum exit_code why_record(const struct command *command, struct why_capture *rec
 	options.target.tree = true;
 	options.output = record->output;
 	options.no_report = true;
+	options.mpi = true;
 	/* Every record may explain a wait; --filter chooses what is shown. */
 	options.filter.argument = "";
 	options.session.kernel.config.follow_children = true;

@@ -234,12 +234,17 @@ bool why_pick_has_spans(const struct model *model)
 	return false;
 }
 
-/* A span of a set that is armed wherever its library is mapped (docs/torch.md): nobody asked for
- * it.
+/* A span of a set that is armed wherever its library is mapped (docs/torch.md, docs/mpi.md): nobody
+ * asked for it.
  */
 static bool comes_with_library(const struct site_info *site)
 {
-	return site->call && (!strcmp(site->category, "torch") || !strcmp(site->category, "jax"));
+	static const char *const categories[] = {"torch", "jax", "mpi"};
+
+	for (size_t i = 0; site->call && i < sizeof(categories) / sizeof(categories[0]); i++)
+		if (!strcmp(site->category, categories[i]))
+			return true;
+	return false;
 }
 
 /* Spans of libraries that take less than this part of their threads' time do not show why a program

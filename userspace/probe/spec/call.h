@@ -34,14 +34,15 @@ int call_set_add(struct call_set *set, const char *text, const char *where, stru
  * set that ships with waffle. */
 int call_set_add_file(struct call_set *set, const char *path, struct error *err);
 
-/* Tables that ship with waffle and are used unless --sources excludes them. Adding one returns 0 or
- * a negative errno with a message. */
+/* Tables that ship with waffle. All but CALL_TABLE_MPI are used unless --sources excludes them.
+ * Adding one returns 0 or a negative errno with a message. */
 enum call_table {
 	CALL_TABLE_CUDA,
 	CALL_TABLE_HIP,
 	CALL_TABLE_NCCL,
 	CALL_TABLE_TORCH,
 	CALL_TABLE_JAX,
+	CALL_TABLE_MPI,
 	CALL_TABLE_COUNT
 };
 int call_set_add_table(struct call_set *set, enum call_table table, struct error *err);
