@@ -48,7 +48,8 @@ struct why_query {
 	size_t window_count;
 	uint32_t slowest;          /* maximum number of instances, the slowest; 0: all */
 	struct stack_names *names; /* symbolizer; NULL: none */
-	/* A timeline that was already made of the model; NULL: `why` makes its own. */
+	/* A timeline that was already made of the model, as by gpu_timeline_of_calls() for several
+	 * queries; NULL: `why` makes its own if it needs one. */
 	const struct gpu_timeline *timeline;
 };
 
@@ -101,11 +102,12 @@ struct why_slice_fns {
 	void (*free)(void *slice);
 };
 
-/* Does the same as why_each(), on several threads. Only each() is called on several threads at
- * once, for different slices. Numbers of texts depend on the number of threads, except in the first
- * slice. */
+/* Does the same as why_each(), on several threads; `timeline` as in a query. Only each() is called
+ * on several threads at once, for different slices. Numbers of texts depend on the number of
+ * threads, except in the first slice. */
 int why_slices(const struct model *model, struct stack_names *names,
-	       const struct why_slice_fns *fns, void *arg, struct error *err);
+	       const struct gpu_timeline *timeline, const struct why_slice_fns *fns, void *arg,
+	       struct error *err);
 
 /* Finds the numbers of the records that prove the steps, by reading the capture again. Returns 0 or
  * a negative errno with a message. */

@@ -166,7 +166,8 @@ int why_waiters_find(struct why_waiters *waiters, const struct model *model,
 		     const struct why_query *query, struct error *err)
 {
 	struct why_window windows[EXAMINED_MAX];
-	struct why_query others = {.windows = windows, .names = query->names};
+	struct why_query others = {
+		.windows = windows, .names = query->names, .timeline = query->timeline};
 	int result;
 
 	memset(waiters, 0, sizeof(*waiters));
