@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "analyze/why/why_parts_internal.h"
+#include "util/clock.h"
 #include "util/memory.h"
 #include "util/suggest.h"
 #include "util/units.h"
@@ -203,19 +204,14 @@ static int pick_comm(struct why_query *query, const struct model *model, const c
 			 near.count ? near.text : "lists them");
 }
 
-static uint64_t after(uint64_t start, uint64_t ns)
-{
-	return ns > UINT64_MAX - start ? UINT64_MAX : start + ns;
-}
-
 static int pick_thread(struct why_query *query, const struct model *model,
 		       const struct why_wanted *wanted, struct error *err)
 {
 	uint64_t tid, start = model->meta->start_ts;
 	int result;
 
-	query->from_ts = after(start, wanted->from_ns);
-	query->to_ts = after(start, wanted->to_ns);
+	query->from_ts = clock_after(start, wanted->from_ns);
+	query->to_ts = clock_after(start, wanted->to_ns);
 	if (query->to_ts > model->end_ts)
 		query->to_ts = model->end_ts;
 	result = model_reaches(model, query->from_ts, err);
@@ -360,6 +356,7 @@ static void pick_go_threads(struct why_query *query, const struct model *model,
 	query->comm = strtab_get(model->strings, busiest->comm);
 	query->tid = 0;
 }
+
 /* ---- the query ---- */
 
 /* Rejects a query for spans none of which is selected. */
