@@ -65,8 +65,7 @@ static int view_files(const struct command *command, const void *arg,
 
 		options.from_ts = window.from_ts;
 		options.to_ts = window.to_ts;
-		result = model_reaches(model, window.from_ts, err)
-				 ?: view_print_text(model, &options, stdout, err);
+		result = view_print_text(model, &options, stdout, err);
 	}
 	model_free(model);
 	store_reader_close(reader);
