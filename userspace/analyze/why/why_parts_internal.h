@@ -275,6 +275,14 @@ struct why_waiting {
 	uint64_t from_ts, until_ts; /* waits outside this time do not matter */
 };
 
+/* Whether a wake-up ends a wait although the thread then waits for the same thing again. */
+enum why_end_rule {
+	WHY_END_ALWAYS, /* it does */
+	WHY_END_SIGNAL, /* it does unless a signal caused it */
+	WHY_END_LOCK,   /* it does if a thread released the lock: another may have it since */
+	WHY_END_LAST,   /* only the last one of the series does */
+};
+enum why_end_rule why_end_rule_of(const struct why_waiting *waiting);
 /* Whether the thread can be woken by events of which it awaits only some, so that the same wait
  * follows. Locks and futexes have rules of their own. */
 bool why_waits_for_any(enum wait_kind kind);
@@ -283,10 +291,14 @@ const struct why_series *why_series_of(struct why_walk *walk, const struct why_w
 				       uint32_t thread, size_t index);
 /* Fills in the fields of a step that describe its series. */
 void why_series_describe(const struct why_walk *walk, struct why_step *step);
+
+/* ---- why_doubt.c ---- */
 /* Whether the thread may have waited for something else than what ended this wait or its series:
  * the records do not exclude it. */
 bool why_is_doubtful(struct why_walk *walk, const struct why_waiting *waiting, uint32_t thread,
 		     size_t index);
+
+/* ---- why_signals.c ---- */
 /* Whether a signal that the thread did not wait for ended a wait at ts. */
 bool why_ended_by_signal(const struct why_walk *walk, uint32_t thread, uint64_t ts,
 			 const struct why_waker *waker, enum wait_kind kind);
