@@ -1120,51 +1120,71 @@ static void test_who_wait_for_each_other_at_a_connection_are_held_up_by_neither(
 	}
 }
 
-/* Thread 11 serves 20 and 21 at one epoll instance, and an interrupt makes both connections ready
- * at once. If both clients have waited for it all the time, neither sent anything. */
-static void test_clients_that_all_wait_for_the_epoll_are_held_up_by_neither_end(void **state)
+/* Thread 11 serves 20 and 21 at one epoll instance, which also watches the socket 9. The objects 2
+ * and 3 are its ends of the connections, 4 and 5 those of the clients. */
+static void begin_clients(struct capture *capture)
 {
-	static const struct {
-		uint64_t sent_ts; /* when the last client began to wait */
-		uint32_t other;   /* what it waits for: an object */
-		bool nobody;
-	} rows[] = {{MS + 6, 5, true}, {5 * MS - 100, 5, false}, {MS + 6, 1, false}};
 	static const char *const details[] = {
 		"tcp 127.0.0.1:80 <-> 127.0.0.1:5000", "tcp 127.0.0.1:80 <-> 127.0.0.1:5001",
 		"tcp 127.0.0.1:5000 <-> 127.0.0.1:80", "tcp 127.0.0.1:5001 <-> 127.0.0.1:80"};
 
+	begin(capture);
+	named(capture, 20, 20, "client");
+	named(capture, 21, 21, "client");
+	object(capture, "anon_inode:[eventpoll]", "socket:[101], socket:[102], socket:[9]");
+	for (uint32_t i = 0; i < 4; i++) {
+		char name[32];
+		struct store_object socket = {.ino = 101 + i,
+					      .pid = i < 2 ? CAPTURE_PID : 18 + i,
+					      .name = name,
+					      .detail = details[i]};
+		struct error err = ERROR_INIT;
+
+		snprintf(name, sizeof(name), "socket:[%u]", 101 + i);
+		capture_must(store_writer_add_object(capture->writer, &socket, &err), err);
+	}
+	gets(capture, MS, 4, 0, 20, 0, 0, 0);
+	gets(capture, MS + 1, 5, 0, 21, 0, 0, 0);
+	waits(capture, MS + 5, 4, 20, 0, S, NR_RECVFROM, 7, 0, 0);
+	waits(capture, MS + 6, 5, 21, 0, S, NR_RECVFROM, 7, 0, 0);
+}
+
+#define PACKET                                                                                     \
+	{                                                                                          \
+		"sock_def_readable", "tcp_rcv_established", "process_backlog"                      \
+	}
+
+/* An interrupt makes both connections ready at once. If both clients have waited for the server all
+ * the time, and a packet of this machine came for an established connection, neither end sent. */
+static void test_clients_that_all_wait_for_the_epoll_are_held_up_by_neither_end(void **state)
+{
+	static const struct {
+		uint64_t sent_ts;     /* when thread 21 sends something meanwhile; 0: it does not */
+		uint32_t other;       /* what it waits for: an object */
+		const char *stack[3]; /* of the wake-up */
+		bool nobody;
+	} rows[] = {
+		{0, 5, PACKET, true},
+		{5 * MS - 100, 5, PACKET, false},
+		{0, 1, PACKET, false},
+		/* Another client connects, or one on another machine sends. */
+		{0, 5, {"sock_def_readable", "tcp_child_process", "process_backlog"}, false},
+		{0, 5, {"sock_def_readable", "tcp_rcv_established", "net_rx_action"}, false},
+	};
+
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		const char *text;
+		uint64_t sent_ts = rows[i].sent_ts;
 		struct capture capture;
+		const char *text;
 		struct why *why;
 
-		begin(&capture);
-		named(&capture, 20, 20, "client");
-		named(&capture, 21, 21, "client");
-		object(&capture, "anon_inode:[eventpoll]",
-		       "socket:[101], socket:[102], socket:[9]");
-		for (uint32_t k = 0; k < 4; k++) {
-			char name[32];
-			struct store_object socket = {.ino = 101 + k,
-						      .pid = k < 2 ? CAPTURE_PID : 18 + k,
-						      .name = name,
-						      .detail = details[k]};
-			struct error err = ERROR_INIT;
-
-			snprintf(name, sizeof(name), "socket:[%u]", 101 + k);
-			capture_must(store_writer_add_object(capture.writer, &socket, &err), err);
-		}
-		kernel_stack(&capture, 0x9100, "sock_def_readable");
-		gets(&capture, MS, 4, 0, 20, 0, 0, 0);
-		gets(&capture, MS + 1, 5, 0, 21, 0, 0, 0);
-		waits(&capture, MS + 5, 4, 20, 0, S, NR_RECVFROM, 7, 0, 0);
-		waits(&capture, rows[i].sent_ts < MS + 10 ? rows[i].sent_ts : MS + 7, 5, 21, 0, S,
-		      NR_RECVFROM, 7, 0, 0);
+		begin_clients(&capture);
+		kernel_stack_of(&capture, 0x9100, rows[i].stack, 3);
 		waits(&capture, MS + 10, 1, 11, 0, S, NR_EPOLL_WAIT, 4, 0, 0);
-		if (rows[i].sent_ts > MS + 10) {
-			gets(&capture, rows[i].sent_ts - 100, 5, 0, 21, 0, 0, HARD);
-			waits(&capture, rows[i].sent_ts, 5, 21, 0, S, NR_RECVFROM, 7, 0, 0);
+		if (sent_ts) {
+			gets(&capture, sent_ts - 100, 5, 0, 21, 0, 0, HARD);
+			waits(&capture, sent_ts, 5, 21, 0, S, NR_RECVFROM, 7, 0, 0);
 		}
 		gets(&capture, 5 * MS, 1, 0, 11, 0, 5 * MS, SOFT);
 		wait_details(&capture, MS + 10, 5 * MS, 11, 1, 0, 0);
@@ -1172,7 +1192,7 @@ static void test_clients_that_all_wait_for_the_epoll_are_held_up_by_neither_end(
 		gets(&capture, 5 * MS + 10, 4, 0, 20, 11, 5 * MS + 10, 0);
 		wait_details(&capture, MS + 5, 5 * MS + 10, 20, 4, 0, 0);
 		gets(&capture, 5 * MS + 11, 5, 0, 21, 11, 5 * MS + 11, 0);
-		wait_details(&capture, rows[i].sent_ts, 5 * MS + 11, 21, rows[i].other, 0, 0);
+		wait_details(&capture, sent_ts ?: MS + 6, 5 * MS + 11, 21, rows[i].other, 0, 0);
 		why = end(&capture, 6);
 		assert_int_equal(part_of(why, 0)->cause, WHY_SOCKET);
 		text = strtab_get(why->texts, part_of(why, 0)->object);

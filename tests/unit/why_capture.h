@@ -151,15 +151,27 @@ static inline void file_on(struct capture *capture, const char *name, uint32_t d
 	capture_must(store_writer_add_object(capture->writer, &add, &err), err);
 }
 
-/* Adds a kernel stack of one function at `address`; the first one is number 1. */
-static inline void kernel_stack(struct capture *capture, uint64_t address, const char *function)
+/* Adds a kernel stack of functions from `address` on, innermost first. The first stack is number 1.
+ */
+static inline void kernel_stack_of(struct capture *capture, uint64_t address,
+				   const char *const *functions, uint32_t count)
 {
-	struct store_stack stack = {.addresses = &address, .count = 1};
-	struct store_symbol symbol = {.address = address, .name = function};
+	uint64_t addresses[8];
+	struct store_stack stack = {.addresses = addresses, .count = count};
 	struct error err = ERROR_INIT;
 
+	for (uint32_t i = 0; i < count; i++) {
+		struct store_symbol symbol = {.address = address + i, .name = functions[i]};
+
+		addresses[i] = address + i;
+		capture_must(store_writer_add_symbol(capture->writer, &symbol, &err), err);
+	}
 	capture_must(store_writer_add_stack(capture->writer, &stack, &err), err);
-	capture_must(store_writer_add_symbol(capture->writer, &symbol, &err), err);
+}
+
+static inline void kernel_stack(struct capture *capture, uint64_t address, const char *function)
+{
+	kernel_stack_of(capture, address, &function, 1);
 }
 
 static inline void mapping_at(struct capture *capture, uint64_t ts, uint64_t start, uint64_t end,

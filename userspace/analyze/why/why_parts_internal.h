@@ -157,6 +157,7 @@ enum why_hint {
 	WHY_HINT_TRANSMIT = 8192, /* packets are sent */
 	WHY_HINT_TIMERS = 16384,  /* a timer of the kernel expired; whose it is is not known */
 	WHY_HINT_ALARM = 32768,   /* a timer of a process expired and sent its signal */
+	WHY_HINT_TCP = 65536,     /* a packet for an established TCP connection */
 };
 
 void why_walk_free(struct why_walk *walk);
@@ -424,8 +425,8 @@ bool why_socket_resent(const struct store_object *object, const struct store_obj
 
 /* ---- why_peers_wait.c ---- */
 /* Whether all TCP connections that an epoll instance watches have had a thread waiting at their
- * other end for a while before ts. Then nobody sent what made one of them ready. False: that is not
- * known of all of them but one, which may be the socket that listens. */
+ * other end for a while before ts. Then nobody sent what made one of them ready. False: of more
+ * than one of them, that is not known. The one may be the socket that listens. */
 bool why_peers_wait(struct why_walk *walk, const struct store_object *epoll, uint64_t ts);
 
 #endif

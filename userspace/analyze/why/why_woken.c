@@ -125,9 +125,7 @@ static struct why_verdict end_outside(struct why_walk *walk, const struct why_bl
 			object = blocked->object;
 		return why_verdict_end(walk, writes ? WHY_DISK_WRITE : WHY_NOT_RECORDED,
 				       why_grade_least(blocked->grade, WHY_GRADE_LIKELY), thread,
-				       object
-					       ?: writes ? work
-							 : blocked->object);
+				       object);
 	}
 }
 
