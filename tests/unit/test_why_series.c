@@ -331,64 +331,45 @@ static void test_an_event_loop_that_works_in_between_is_likely(void **state)
 	done(&capture, why);
 }
 
-/* A loop, explained by thread: each wake-up is for something that it then handles. If the last
- * wake-up, or none, follows, that shows nothing about the ones before. */
+/* A loop, explained by thread: each wake-up is for something that it then handles, as the answers
+ * that a client reads. If the last wake-up, or none, follows, that shows nothing about the ones
+ * before. */
 static void test_each_wait_of_a_loop_in_no_span_has_its_own_end(void **state)
 {
 	static const struct {
 		int syscall;
-		uint64_t object, op;
-		const char *cause, *text;
-	} loops[] = {{NR_EPOLL_WAIT, 4, 0, "user-work", ""},
-		     {NR_READ, 3, 0, "user-work", ""},
-		     {NR_RECVFROM, 3, 0, "socket", ""},
-		     {NR_WAIT4, (uint64_t)-1, 0, "process-exit", ""},
-		     {NR_SEMOP, 3, 0, "user-work", ""},
-		     {NR_FUTEX, 0x7f00, FUTEX_COND, "user-work", "futex 0x7f00"}};
+		uint64_t arg, op;
+		const char *file, *cause, *text;
+	} rows[] = {{NR_EPOLL_WAIT, 4, 0, NULL, "user-work", ""},
+		    {NR_READ, 3, 0, NULL, "user-work", ""},
+		    {NR_READ, 3, 0, "socket:[1]", "socket", "socket:[1]"},
+		    {NR_READ, 3, 0, "pipe:[1]", "pipe", "pipe:[1]"},
+		    {NR_RECVFROM, 3, 0, NULL, "socket", ""},
+		    {NR_WAIT4, (uint64_t)-1, 0, NULL, "process-exit", ""},
+		    {NR_SEMOP, 3, 0, NULL, "user-work", ""},
+		    {NR_FUTEX, 0x7f00, FUTEX_COND, NULL, "user-work", "futex 0x7f00"}};
 
 	(void)state;
-	for (unsigned i = 0; i < sizeof(loops) / sizeof(loops[0]); i++) {
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		int syscall = rows[i].syscall;
 		struct capture capture;
 		struct why *why;
 
 		begin(&capture);
 		capture_end(&capture, MS + 10, 11, 1);
-		wait_of(&capture, 2, 0, 5, loops[i].syscall, loops[i].object, loops[i].op, 0, 12,
-			0);
-		wait_of(&capture, 5, 10, 20, loops[i].syscall, loops[i].object, loops[i].op, 0, 13,
-			0);
-		waits(&capture, 20 * MS + 10, 1, 11, 0, S, loops[i].syscall, loops[i].object,
-		      loops[i].op, 0);
+		if (rows[i].file)
+			object(&capture, rows[i].file, "");
+		wait_of(&capture, 2, 0, 5, syscall, rows[i].arg, rows[i].op, 0, 12, 0);
+		if (rows[i].file)
+			wait_details(&capture, 2 * MS, 5 * MS, 11, 1, 0, 0);
+		wait_of(&capture, 5, 10, 20, syscall, rows[i].arg, rows[i].op, 0, 13, 0);
+		if (rows[i].file)
+			wait_details(&capture, 5 * MS + 10, 20 * MS, 11, 1, 0, 0);
+		waits(&capture, 20 * MS + 10, 1, 11, 0, S, syscall, rows[i].arg, rows[i].op, 0);
 		why = ask(&capture, 30 * MS,
 			  &(struct why_query){.tid = 11, .from_ts = 2 * MS, .to_ts = 30 * MS});
-		check_part(why, 0, loops[i].cause, 15 * MS - 10, 13, "likely", loops[i].text);
-		check_part(why, 2, loops[i].cause, 3 * MS, 12, "likely", loops[i].text);
-		done(&capture, why);
-	}
-}
-
-/* A client's loop: each answer that it reads ends a wait. */
-static void test_each_wait_of_a_reader_in_no_span_has_its_own_end(void **state)
-{
-	static const char *const objects[] = {"socket:[1]", "pipe:[1]"};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(objects) / sizeof(objects[0]); i++) {
-		struct capture capture;
-		struct why *why;
-
-		begin(&capture);
-		capture_end(&capture, MS + 10, 11, 1);
-		object(&capture, objects[i], "");
-		wait_of(&capture, 2, 0, 5, NR_READ, 4, 0, 0, 12, 0);
-		wait_details(&capture, 2 * MS, 5 * MS, 11, 1, 0, 0);
-		wait_of(&capture, 5, 10, 20, NR_READ, 4, 0, 0, 13, 0);
-		wait_details(&capture, 5 * MS + 10, 20 * MS, 11, 1, 0, 0);
-		waits(&capture, 20 * MS + 10, 1, 11, 0, S, NR_READ, 4, 0, 0);
-		why = ask(&capture, 30 * MS,
-			  &(struct why_query){.tid = 11, .from_ts = 2 * MS, .to_ts = 20 * MS});
-		check_part(why, 0, i ? "pipe" : "socket", 15 * MS - 10, 13, "likely", objects[i]);
-		check_part(why, 1, i ? "pipe" : "socket", 3 * MS, 12, "likely", objects[i]);
+		check_part(why, 0, rows[i].cause, 15 * MS - 10, 13, "likely", rows[i].text);
+		check_part(why, 2, rows[i].cause, 3 * MS, 12, "likely", rows[i].text);
 		done(&capture, why);
 	}
 }
@@ -1422,7 +1403,6 @@ int main(void)
 		cmocka_unit_test(test_who_makes_room_each_time_is_certain),
 		cmocka_unit_test(test_an_event_loop_that_works_in_between_is_likely),
 		cmocka_unit_test(test_each_wait_of_a_loop_in_no_span_has_its_own_end),
-		cmocka_unit_test(test_each_wait_of_a_reader_in_no_span_has_its_own_end),
 		cmocka_unit_test(test_a_wait_that_goes_on_at_the_end_hides_no_end_of_others),
 		cmocka_unit_test(test_timers_of_an_event_loop_in_no_span_end_no_wait),
 		cmocka_unit_test(test_work_after_a_signal_ends_the_wait_of_an_event_loop),
