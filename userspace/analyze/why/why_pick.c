@@ -354,6 +354,7 @@ static void pick_go_threads(struct why_query *query, const struct model *model,
 	    !why_go_is_process(model, query->names, busiest->pid))
 		return;
 	query->comm = strtab_get(model->strings, busiest->comm);
+	query->pid = busiest->pid;
 	query->tid = 0;
 }
 
