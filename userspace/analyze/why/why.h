@@ -66,6 +66,7 @@ struct why_by_cause {
 	uint32_t culprits; /* their number, at least 1 */
 	uint32_t largest;  /* its largest part: why.parts.data[instance->part + largest] */
 };
+/* A timer may have idle time and other time. */
 #define WHY_BY_CAUSE_MAX (WHY_CAUSE_COUNT + 1)
 /* Fills in the sums, the largest first; `sums` has room for WHY_BY_CAUSE_MAX. Returns their number.
  * What delays an event loop comes before its idle time. The times add up to the duration of the
