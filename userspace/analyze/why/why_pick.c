@@ -288,9 +288,9 @@ static bool is_of_root(const struct model *model, uint32_t thread)
 	       !model->threads.data[model->processes.data[parent].main_thread].traced;
 }
 
-/* The thread that ran longest, of those that lived for at least `least_ns`. `roots`: of the
- * processes that the user named, and of those that were busy for that long. Their children may run
- * longer just because they take its CPU. */
+/* The thread that ran longest, of those that lived for at least `least_ns`. `roots`: only threads
+ * of processes that the user named, and only those that ran or waited for a CPU for that long. A
+ * child may run longer just because it takes its parent's CPU. */
 static const struct model_thread *busiest_of(const struct model *model, uint64_t least_ns,
 					     bool roots)
 {

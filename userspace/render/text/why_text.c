@@ -489,7 +489,7 @@ static void print_waiters(const struct why_waiters *waiters, const struct why_vi
 {
 	const struct why *why = waiters->why;
 	const struct why_printer printer = {
-		.why = why, .model = why ? why->model : NULL, .view = view, .out = out};
+		.why = why, .model = why->model, .view = view, .out = out};
 	char share[UNITS_TEXT], time[UNITS_TEXT];
 
 	if (waiters->list.len)
