@@ -98,8 +98,7 @@ BESIDE = [f"tests/{name}.py" for name in (
     "integration/test_safety_docs integration/test_stuck_file integration/test_sets "
     "integration/test_inprocess_fast").split()]
 
-
-NOT_DONE = "not done after"
+NOT_DONE = "not done after"  # begins the message of a command that took too long
 
 
 def run(command, timeout, log=None, env=None):

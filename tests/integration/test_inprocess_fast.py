@@ -103,6 +103,18 @@ def test_a_handler_may_jump_out_of_any_instruction_of_a_span(waffle, program):
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="other machines have no fast path")
+def test_a_handler_may_jump_out_of_any_instruction_behind_a_sequence(waffle, program):
+    """Those that push the scope of a span whose begin is recorded, and that pop it."""
+    capture, out = Recorder(waffle, program).run("committed")
+    counts = [int(line) for line in out.splitlines()]
+    assert len(counts) == 2 and all(8 < count < 40 for count in counts), out
+    alone = [row for row in by_name(capture.rows(), "committed") if row["args"]["alone"]]
+    assert [row["args"]["i"] for row in alone] == [*range(counts[0] + 2), *range(counts[1] + 2)]
+    assert all("parent" not in row for row in alone)
+    assert len({row["trace"] for row in alone}) == len(alone)
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="other machines have no fast path")
 def test_spans_that_a_handler_leaves_open_overwrite_nothing(recorder):
     """The depth grows before the fast path looks at it, and after. Only eight have a link."""
     capture, out = recorder.run("left")

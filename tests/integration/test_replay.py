@@ -98,6 +98,22 @@ def test_parts(waffle, made):
     assert 0 < early < total and early + late == total
 
 
+def test_times_count_from_the_begin_of_the_capture(waffle, text_capture, tmp_path, monkeypatch):  # noqa: F811
+    """As with other commands, also if the first operations began before it."""
+    schedule = gpu_schedule.Schedule(5, prompt=True)
+    whole, later = tmp_path / "whole.waffle", tmp_path / "later.waffle"
+    schedule.write(text_capture, whole)
+    begin = sorted(op.start for op in schedule.ops)[len(schedule.ops) // 2]
+    passed = begin - gpu_schedule.START
+    monkeypatch.setattr(gpu_schedule, "START", gpu_schedule.START + passed // 2)
+    schedule.write(text_capture, later)
+    total = replay_json(waffle, whole)["operations_total"]
+    assert replay_json(waffle, later)["operations_total"] == total
+    late = replay_json(waffle, whole, "--from", f"{passed}ns")["operations_total"]
+    assert 0 < late < total
+    assert replay_json(waffle, later, "--from", f"{passed - passed // 2}ns")["operations_total"] == late
+
+
 def test_dry_run_lists_violations_and_fails(waffle, made):
     path, _ = made(5)
     good = replay_json(waffle, path, "--dry-run")
@@ -158,6 +174,7 @@ def test_captures_of_different_programs_are_no_comparison(waffle, gpu_maker, mad
     (["--what-if", "rate(1/s): 2x"], 2, "rate() is for captures"),
     (["--stream", "99"], 1, "no operation is in this part"),
     (["--from", "2ms", "--to", "1ms"], 2, "--from has to be before --to"),
+    (["--from", "1h"], 1, "the capture ends before that time"),
     (["--compare"], 2, "needs two .waffle files"),
 ])
 def test_mistakes_are_told_in_one_line(waffle, made, arguments, code, says):

@@ -105,6 +105,33 @@ def test_a_connection_without_an_answer_since_before_the_capture_has_its_address
     assert re.search(rf"<-> 127\.0\.0\.1:{port}, SYN sent again", culprit)
 
 
+OWN_DESCRIPTORS = """
+import ctypes, os, threading
+CLONE_FILES = 0x400
+end, _ = os.pipe()
+os.dup2(os.open("/dev/zero", os.O_RDONLY), 100)
+def wait():
+    assert not ctypes.CDLL(None).unshare(CLONE_FILES)
+    os.dup2(end, 100)
+    print(threading.get_native_id(), flush=True)
+    os.read(100, 1)
+threading.Thread(target=wait).start()
+"""
+
+
+def test_a_wait_from_before_the_capture_is_for_the_threads_own_descriptor(waffle, tmp_path):
+    """The process has another file of that number."""
+    path = tmp_path / "own.waffle"
+    with subprocess.Popen([sys.executable, "-c", OWN_DESCRIPTORS], stdout=subprocess.PIPE, text=True) as process:
+        tid = int(process.stdout.readline())
+        time.sleep(0.3)
+        waffle.ok("why", f"--pid={process.pid}", "--duration=500ms", "-o", path)
+        process.kill()
+    text = waffle.ok("why", "--thread", str(tid), path).stdout
+    assert re.search(r"blocked in read on pipe:\[\d+\]", text), text
+    assert "/dev/zero" not in text
+
+
 def test_parked_goroutines_leave_the_threads_of_the_runtime_idle(first_cause, launch, parked):
     cause, grade, culprit = first_cause(launch(parked, "sleep"))
     assert (cause, grade) == ("idle", "likely")

@@ -14,7 +14,7 @@
 #include "target/elf/demangle.h"
 #include "target/elf/demangle_rust_internal.h"
 
-/* Names that rustc 1.95 has made, as Rust shows them. */
+/* The first names are those that rustc 1.95 has made, as Rust shows them. */
 static void test_names_of_rust_are_demangled(void **state)
 {
 	static const struct {
@@ -40,6 +40,15 @@ static void test_names_of_rust_are_demangled(void **state)
 		{"_RNvCs1234_7mycrate3foo.cold", "mycrate::foo [clone .cold]"},
 		{"_RINvC1a1fKj1f_Kb1_Kan5_E", "a::f::<31, true, -5>"},
 		{"_RNvC1au9gre_jva7d", "a::punycode{gre_jva7d}"},
+		{"_RINvC1a1fKc61_Kc27_Kca_Kc0_Kc2764_E",
+		 "a::f::<'a', '\\'', '\\n', '\\0', '\\u{2764}'>"},
+		{"_RINvC1a1fKo10000000000000000_E", "a::f::<0x10000000000000000>"},
+		/* No characters, no sign of what has none, no digit. */
+		{"_RINvC1a1fKc110000_E", NULL},
+		{"_RINvC1a1fKcd800_E", NULL},
+		{"_RINvC1a1fKcffffffffffffffff61_E", NULL},
+		{"_RINvC1a1fKjn1_E", NULL},
+		{"_RINvC1a1fKjF_E", NULL},
 		/* A backward reference to itself, one without end, and a name that is cut. */
 		{"_RNvB_3foo", NULL},
 		{"_RINvC1a3fooTTTTTTTTB8_B8_EB7_B7_EB6_B6_EB5_B5_EB4_B4_EB3_B3_EB2_B2_EB1_B1_EE",

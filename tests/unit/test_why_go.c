@@ -256,6 +256,7 @@ test_all_threads_of_the_runtime_are_explained_unless_one_of_them_tells_more(void
 		struct why_query query = {.names = &names};
 		struct error err = ERROR_INIT;
 		struct capture capture;
+		struct why *why;
 
 		begin(&capture);
 		named(&capture, CAPTURE_PID, CAPTURE_PID, "go");
@@ -263,6 +264,7 @@ test_all_threads_of_the_runtime_are_explained_unless_one_of_them_tells_more(void
 		waits(&capture, 1010, 3, 13, 0, S, NR_FUTEX, PARK, FUTEX_MUTEX, 0);
 		waits(&capture, 1020, 1, 11, 0, S, NR_FUTEX, PARK, FUTEX_MUTEX, 0);
 		waits(&capture, 1001 + rows[i].ran_ns, 2, 12, 0, S, NR_FUTEX, PARK, FUTEX_MUTEX, 0);
+		named(&capture, 14, OTHER_PID, "go");
 		capture_load(&capture, 2000);
 		assert_int_equal(why_pick(&query, capture.model, &wanted, &err), 0);
 		assert_int_equal(query.tid, rows[i].all ? 0 : 12);
@@ -270,6 +272,12 @@ test_all_threads_of_the_runtime_are_explained_unless_one_of_them_tells_more(void
 			assert_string_equal(query.comm, "go");
 		else
 			assert_null(query.comm);
+		capture_must(why_new(&why, capture.model, &query, &err), err);
+		for (size_t k = 0; k < why->instances.len; k++)
+			assert_int_equal(
+				capture.model->threads.data[why->instances.data[k].thread].pid,
+				CAPTURE_PID);
+		why_free(why);
 		capture_free(&capture);
 	}
 }

@@ -171,7 +171,7 @@ static void test_a_thread_that_sleeps_and_checks_seems_to_poll(void **state)
 	assert_int_equal(part_of(why, 0)->polls.sleeps, SLEEPS);
 	assert_int_equal(part_of(why, 0)->polls.ran_ns, (SLEEPS - 1) * 20000);
 	check_text(why, "poller (11), may poll: 8 sleeps of 9.98 ms, "
-			"it runs for 17.5 us between them\n");
+			"it runs for 20.0 us between them\n");
 	done(&capture, why);
 }
 

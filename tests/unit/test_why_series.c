@@ -331,64 +331,45 @@ static void test_an_event_loop_that_works_in_between_is_likely(void **state)
 	done(&capture, why);
 }
 
-/* A loop, explained by thread: each wake-up is for something that it then handles. If the last
- * wake-up, or none, follows, that shows nothing about the ones before. */
+/* A loop, explained by thread: each wake-up is for something that it then handles, as the answers
+ * that a client reads. If the last wake-up, or none, follows, that shows nothing about the ones
+ * before. */
 static void test_each_wait_of_a_loop_in_no_span_has_its_own_end(void **state)
 {
 	static const struct {
 		int syscall;
-		uint64_t object, op;
-		const char *cause, *text;
-	} loops[] = {{NR_EPOLL_WAIT, 4, 0, "user-work", ""},
-		     {NR_READ, 3, 0, "user-work", ""},
-		     {NR_RECVFROM, 3, 0, "socket", ""},
-		     {NR_WAIT4, (uint64_t)-1, 0, "process-exit", ""},
-		     {NR_SEMOP, 3, 0, "user-work", ""},
-		     {NR_FUTEX, 0x7f00, FUTEX_COND, "user-work", "futex 0x7f00"}};
+		uint64_t arg, op;
+		const char *file, *cause, *text;
+	} rows[] = {{NR_EPOLL_WAIT, 4, 0, NULL, "user-work", ""},
+		    {NR_READ, 3, 0, NULL, "user-work", ""},
+		    {NR_READ, 3, 0, "socket:[1]", "socket", "socket:[1]"},
+		    {NR_READ, 3, 0, "pipe:[1]", "pipe", "pipe:[1]"},
+		    {NR_RECVFROM, 3, 0, NULL, "socket", ""},
+		    {NR_WAIT4, (uint64_t)-1, 0, NULL, "process-exit", ""},
+		    {NR_SEMOP, 3, 0, NULL, "user-work", ""},
+		    {NR_FUTEX, 0x7f00, FUTEX_COND, NULL, "user-work", "futex 0x7f00"}};
 
 	(void)state;
-	for (unsigned i = 0; i < sizeof(loops) / sizeof(loops[0]); i++) {
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		int syscall = rows[i].syscall;
 		struct capture capture;
 		struct why *why;
 
 		begin(&capture);
 		capture_end(&capture, MS + 10, 11, 1);
-		wait_of(&capture, 2, 0, 5, loops[i].syscall, loops[i].object, loops[i].op, 0, 12,
-			0);
-		wait_of(&capture, 5, 10, 20, loops[i].syscall, loops[i].object, loops[i].op, 0, 13,
-			0);
-		waits(&capture, 20 * MS + 10, 1, 11, 0, S, loops[i].syscall, loops[i].object,
-		      loops[i].op, 0);
+		if (rows[i].file)
+			object(&capture, rows[i].file, "");
+		wait_of(&capture, 2, 0, 5, syscall, rows[i].arg, rows[i].op, 0, 12, 0);
+		if (rows[i].file)
+			wait_details(&capture, 2 * MS, 5 * MS, 11, 1, 0, 0);
+		wait_of(&capture, 5, 10, 20, syscall, rows[i].arg, rows[i].op, 0, 13, 0);
+		if (rows[i].file)
+			wait_details(&capture, 5 * MS + 10, 20 * MS, 11, 1, 0, 0);
+		waits(&capture, 20 * MS + 10, 1, 11, 0, S, syscall, rows[i].arg, rows[i].op, 0);
 		why = ask(&capture, 30 * MS,
 			  &(struct why_query){.tid = 11, .from_ts = 2 * MS, .to_ts = 30 * MS});
-		check_part(why, 0, loops[i].cause, 15 * MS - 10, 13, "likely", loops[i].text);
-		check_part(why, 2, loops[i].cause, 3 * MS, 12, "likely", loops[i].text);
-		done(&capture, why);
-	}
-}
-
-/* A client's loop: each answer that it reads ends a wait. */
-static void test_each_wait_of_a_reader_in_no_span_has_its_own_end(void **state)
-{
-	static const char *const objects[] = {"socket:[1]", "pipe:[1]"};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(objects) / sizeof(objects[0]); i++) {
-		struct capture capture;
-		struct why *why;
-
-		begin(&capture);
-		capture_end(&capture, MS + 10, 11, 1);
-		object(&capture, objects[i], "");
-		wait_of(&capture, 2, 0, 5, NR_READ, 4, 0, 0, 12, 0);
-		wait_details(&capture, 2 * MS, 5 * MS, 11, 1, 0, 0);
-		wait_of(&capture, 5, 10, 20, NR_READ, 4, 0, 0, 13, 0);
-		wait_details(&capture, 5 * MS + 10, 20 * MS, 11, 1, 0, 0);
-		waits(&capture, 20 * MS + 10, 1, 11, 0, S, NR_READ, 4, 0, 0);
-		why = ask(&capture, 30 * MS,
-			  &(struct why_query){.tid = 11, .from_ts = 2 * MS, .to_ts = 20 * MS});
-		check_part(why, 0, i ? "pipe" : "socket", 15 * MS - 10, 13, "likely", objects[i]);
-		check_part(why, 1, i ? "pipe" : "socket", 3 * MS, 12, "likely", objects[i]);
+		check_part(why, 0, rows[i].cause, 15 * MS - 10, 13, "likely", rows[i].text);
+		check_part(why, 2, rows[i].cause, 3 * MS, 12, "likely", rows[i].text);
 		done(&capture, why);
 	}
 }
@@ -1120,51 +1101,71 @@ static void test_who_wait_for_each_other_at_a_connection_are_held_up_by_neither(
 	}
 }
 
-/* Thread 11 serves 20 and 21 at one epoll instance, and an interrupt makes both connections ready
- * at once. If both clients have waited for it all the time, neither sent anything. */
-static void test_clients_that_all_wait_for_the_epoll_are_held_up_by_neither_end(void **state)
+/* Thread 11 serves 20 and 21 at one epoll instance, which also watches the socket 9. The objects 2
+ * and 3 are its ends of the connections, 4 and 5 those of the clients. */
+static void begin_clients(struct capture *capture)
 {
-	static const struct {
-		uint64_t sent_ts; /* when the last client began to wait */
-		uint32_t other;   /* what it waits for: an object */
-		bool nobody;
-	} rows[] = {{MS + 6, 5, true}, {5 * MS - 100, 5, false}, {MS + 6, 1, false}};
 	static const char *const details[] = {
 		"tcp 127.0.0.1:80 <-> 127.0.0.1:5000", "tcp 127.0.0.1:80 <-> 127.0.0.1:5001",
 		"tcp 127.0.0.1:5000 <-> 127.0.0.1:80", "tcp 127.0.0.1:5001 <-> 127.0.0.1:80"};
 
+	begin(capture);
+	named(capture, 20, 20, "client");
+	named(capture, 21, 21, "client");
+	object(capture, "anon_inode:[eventpoll]", "socket:[101], socket:[102], socket:[9]");
+	for (uint32_t i = 0; i < 4; i++) {
+		char name[32];
+		struct store_object socket = {.ino = 101 + i,
+					      .pid = i < 2 ? CAPTURE_PID : 18 + i,
+					      .name = name,
+					      .detail = details[i]};
+		struct error err = ERROR_INIT;
+
+		snprintf(name, sizeof(name), "socket:[%u]", 101 + i);
+		capture_must(store_writer_add_object(capture->writer, &socket, &err), err);
+	}
+	gets(capture, MS, 4, 0, 20, 0, 0, 0);
+	gets(capture, MS + 1, 5, 0, 21, 0, 0, 0);
+	waits(capture, MS + 5, 4, 20, 0, S, NR_RECVFROM, 7, 0, 0);
+	waits(capture, MS + 6, 5, 21, 0, S, NR_RECVFROM, 7, 0, 0);
+}
+
+#define PACKET                                                                                     \
+	{                                                                                          \
+		"sock_def_readable", "tcp_rcv_established", "process_backlog"                      \
+	}
+
+/* An interrupt makes both connections ready at once. If both clients have waited for the server all
+ * the time, and a packet of this machine came for an established connection, neither end sent. */
+static void test_clients_that_all_wait_for_the_epoll_are_held_up_by_neither_end(void **state)
+{
+	static const struct {
+		uint64_t sent_ts;     /* when thread 21 sends something meanwhile; 0: it does not */
+		uint32_t other;       /* what it waits for: an object */
+		const char *stack[3]; /* of the wake-up */
+		bool nobody;
+	} rows[] = {
+		{0, 5, PACKET, true},
+		{5 * MS - 100, 5, PACKET, false},
+		{0, 1, PACKET, false},
+		/* Another client connects, or one on another machine sends. */
+		{0, 5, {"sock_def_readable", "tcp_child_process", "process_backlog"}, false},
+		{0, 5, {"sock_def_readable", "tcp_rcv_established", "net_rx_action"}, false},
+	};
+
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		const char *text;
+		uint64_t sent_ts = rows[i].sent_ts;
 		struct capture capture;
+		const char *text;
 		struct why *why;
 
-		begin(&capture);
-		named(&capture, 20, 20, "client");
-		named(&capture, 21, 21, "client");
-		object(&capture, "anon_inode:[eventpoll]",
-		       "socket:[101], socket:[102], socket:[9]");
-		for (uint32_t k = 0; k < 4; k++) {
-			char name[32];
-			struct store_object socket = {.ino = 101 + k,
-						      .pid = k < 2 ? CAPTURE_PID : 18 + k,
-						      .name = name,
-						      .detail = details[k]};
-			struct error err = ERROR_INIT;
-
-			snprintf(name, sizeof(name), "socket:[%u]", 101 + k);
-			capture_must(store_writer_add_object(capture.writer, &socket, &err), err);
-		}
-		kernel_stack(&capture, 0x9100, "sock_def_readable");
-		gets(&capture, MS, 4, 0, 20, 0, 0, 0);
-		gets(&capture, MS + 1, 5, 0, 21, 0, 0, 0);
-		waits(&capture, MS + 5, 4, 20, 0, S, NR_RECVFROM, 7, 0, 0);
-		waits(&capture, rows[i].sent_ts < MS + 10 ? rows[i].sent_ts : MS + 7, 5, 21, 0, S,
-		      NR_RECVFROM, 7, 0, 0);
+		begin_clients(&capture);
+		kernel_stack_of(&capture, 0x9100, rows[i].stack, 3);
 		waits(&capture, MS + 10, 1, 11, 0, S, NR_EPOLL_WAIT, 4, 0, 0);
-		if (rows[i].sent_ts > MS + 10) {
-			gets(&capture, rows[i].sent_ts - 100, 5, 0, 21, 0, 0, HARD);
-			waits(&capture, rows[i].sent_ts, 5, 21, 0, S, NR_RECVFROM, 7, 0, 0);
+		if (sent_ts) {
+			gets(&capture, sent_ts - 100, 5, 0, 21, 0, 0, HARD);
+			waits(&capture, sent_ts, 5, 21, 0, S, NR_RECVFROM, 7, 0, 0);
 		}
 		gets(&capture, 5 * MS, 1, 0, 11, 0, 5 * MS, SOFT);
 		wait_details(&capture, MS + 10, 5 * MS, 11, 1, 0, 0);
@@ -1172,7 +1173,7 @@ static void test_clients_that_all_wait_for_the_epoll_are_held_up_by_neither_end(
 		gets(&capture, 5 * MS + 10, 4, 0, 20, 11, 5 * MS + 10, 0);
 		wait_details(&capture, MS + 5, 5 * MS + 10, 20, 4, 0, 0);
 		gets(&capture, 5 * MS + 11, 5, 0, 21, 11, 5 * MS + 11, 0);
-		wait_details(&capture, rows[i].sent_ts, 5 * MS + 11, 21, rows[i].other, 0, 0);
+		wait_details(&capture, sent_ts ?: MS + 6, 5 * MS + 11, 21, rows[i].other, 0, 0);
 		why = end(&capture, 6);
 		assert_int_equal(part_of(why, 0)->cause, WHY_SOCKET);
 		text = strtab_get(why->texts, part_of(why, 0)->object);
@@ -1402,7 +1403,6 @@ int main(void)
 		cmocka_unit_test(test_who_makes_room_each_time_is_certain),
 		cmocka_unit_test(test_an_event_loop_that_works_in_between_is_likely),
 		cmocka_unit_test(test_each_wait_of_a_loop_in_no_span_has_its_own_end),
-		cmocka_unit_test(test_each_wait_of_a_reader_in_no_span_has_its_own_end),
 		cmocka_unit_test(test_a_wait_that_goes_on_at_the_end_hides_no_end_of_others),
 		cmocka_unit_test(test_timers_of_an_event_loop_in_no_span_end_no_wait),
 		cmocka_unit_test(test_work_after_a_signal_ends_the_wait_of_an_event_loop),

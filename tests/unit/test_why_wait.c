@@ -324,8 +324,8 @@ static void test_behind_a_terminal_is_the_process_at_its_other_end(void **state)
 		uint32_t culprit;
 	} rows[] = {
 		{"terminal of process 13, script", "pipe", 13},
-		{"terminal of process 14, script", "pipe", 0}, /* not recorded */
-		{"terminal of process 99999999999, x", "pipe", 0},
+		{"terminal of process 14, script", "pipe", 0},    /* not recorded */
+		{"terminal of process 4294967309, x", "pipe", 0}, /* 2^32 + 13 */
 	};
 	struct capture capture;
 	char text[64];

@@ -126,6 +126,35 @@ test_of_siblings_with_the_name_of_the_explained_one_only_the_main_thread_is_list
 	waiters_free(&waiters, &capture);
 }
 
+/* Before idle time stands what delays, also if it is shorter than the wait for a CPU behind it. */
+static void test_the_largest_part_is_shown_also_if_it_is_not_the_first(void **state)
+{
+	struct capture capture = {0};
+	struct why_waiters waiters;
+	const struct why_instance *instance;
+	const struct why_part *parts;
+
+	(void)state;
+	begin(&capture);
+	kernel_stack(&capture, 0xffff8000, "hrtimer_wakeup");
+	named(&capture, 13, 10, "loop");
+	gets(&capture, 3 * US, 3, 0, 13, 0, 0, 0);
+	waits(&capture, 1 * MS, 3, 13, 0, S, NR_EPOLL_WAIT, 4, 0, 0);
+	gets(&capture, 6 * MS, 3, 0, 13, 0, 6 * MS, HARD);
+	wake_details(&capture, 6 * MS, 0, 13, 1, HARD);
+	waits(&capture, 6 * MS + 1, 3, 13, 0, S, NR_READ, 3, 0, 0);
+	gets(&capture, 9 * MS, 2, 12, 13, 12, 7 * MS, 0);
+	find(&waiters, &capture, 10 * MS);
+	assert_int_equal(waiters.list.len, 1);
+	check(&waiters, 0, 13, 3 * MS - 1);
+	instance = &waiters.why->instances.data[0];
+	parts = &waiters.why->parts.data[instance->part];
+	assert_int_equal(parts[waiters.list.data[0].part].cause, WHY_CPU_CONTENTION);
+	assert_true(parts[waiters.list.data[0].part].ns == 2 * MS);
+	assert_true(waiters.list.data[0].part > 0);
+	waiters_free(&waiters, &capture);
+}
+
 static void test_one_thread_has_nobody_that_waits(void **state)
 {
 	struct capture capture = {0};
@@ -146,6 +175,7 @@ int main(void)
 		cmocka_unit_test(test_threads_of_one_name_are_listed_once_and_at_most_three_names),
 		cmocka_unit_test(
 			test_of_siblings_with_the_name_of_the_explained_one_only_the_main_thread_is_listed),
+		cmocka_unit_test(test_the_largest_part_is_shown_also_if_it_is_not_the_first),
 		cmocka_unit_test(test_one_thread_has_nobody_that_waits),
 	};
 

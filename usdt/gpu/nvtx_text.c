@@ -48,10 +48,15 @@ static struct {
 static uint64_t hash_of(const struct text *text)
 {
 	static struct hash_secret secret;
-	struct hash_secret known = secret;
+	struct hash_secret known = {.factor = __atomic_load_n(&secret.factor, __ATOMIC_ACQUIRE)};
 
-	if (!known.factor) /* threads that come at once compute the same */
-		secret = known = hash_secret();
+	known.begin = __atomic_load_n(&secret.begin, __ATOMIC_RELAXED);
+	if (!known.factor) {
+		/* Threads that come at once store the same. Whoever sees the factor, sees both. */
+		known = hash_secret();
+		__atomic_store_n(&secret.begin, known.begin, __ATOMIC_RELAXED);
+		__atomic_store_n(&secret.factor, known.factor, __ATOMIC_RELEASE);
+	}
 	return hash_keyed(known.begin, text->at, text->len, &known);
 }
 

@@ -8,6 +8,7 @@
 
 #include "analyze/select.h"
 #include "analyze/why/why_pick.h"
+#include "model/gpu/gpu_timeline.h"
 #include "util/keymap.h"
 #include "util/memory.h"
 #include "util/threads.h"
@@ -486,7 +487,7 @@ static const struct model_thread *longest_waiting(const struct report *report, u
 static int explain_threads(struct report *report, const struct report_options *options,
 			   struct error *err)
 {
-	struct why_query query = {.names = options->names};
+	struct why_query query = {.names = options->names, .timeline = report->timeline};
 	const struct model_thread *thread;
 	int result;
 
@@ -505,10 +506,12 @@ static int explain_threads(struct report *report, const struct report_options *o
 static int find_causes(struct report *report, const struct report_options *options,
 		       struct error *err)
 {
-	const struct why_aggregate_options of = {options->names, WHY_AGGREGATE_STRETCHES};
+	struct why_aggregate_options of = {.names = options->names,
+					   .stretches = WHY_AGGREGATE_STRETCHES};
 
 	if (!report->model->sched)
 		return 0;
+	of.timeline = report->timeline = gpu_timeline_of_calls(report->model);
 	if (!why_pick_has_spans(report->model))
 		return explain_threads(report, options, err);
 	return why_aggregate_new(&report->causes, report->model, &of, err);
@@ -597,6 +600,7 @@ void report_free(struct report *report)
 	why_aggregate_free(report->causes);
 	why_free(report->busiest);
 	why_free(report->waiting);
+	gpu_timeline_free(report->timeline);
 	why_hangs_free(&report->hangs);
 	stragglers_free(report->stragglers);
 	vec_free(&report->spans);

@@ -95,6 +95,7 @@ struct report {
 	struct why *busiest, *waiting;
 	struct why_hangs hangs;        /* waits that go on at the end, and deadlocks */
 	struct stack_names *names;     /* those of the options */
+	struct gpu_timeline *timeline; /* for what is asked of `why`; NULL: none is needed */
 	struct stragglers *stragglers; /* how ranks waited for each other */
 	struct report_source_loss losses[WAFFLE_SOURCE_COUNT];
 	uint64_t bytes_cut; /* of a file that was cut off */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "util/clock.h"
 #include "util/terminal.h"
 
 static bool same_file(const char *a, const char *b)
@@ -47,17 +48,12 @@ int capture_files_open(const struct command *command, const struct capture_files
 	return store_reader_open_files(reader, files->paths, files->count, &options, err);
 }
 
-static uint64_t after(uint64_t start, uint64_t ns)
-{
-	return ns > UINT64_MAX - start ? UINT64_MAX : start + ns;
-}
-
 struct store_window capture_files_window(const struct store_reader *reader, uint64_t from_ns,
 					 uint64_t to_ns)
 {
 	uint64_t start_ts = store_reader_meta(reader)->start_ts;
 
 	/* A record may be from before the start, such as a span of a device. */
-	return (struct store_window){from_ns ? after(start_ts, from_ns) : 0,
-				     after(start_ts, to_ns)};
+	return (struct store_window){from_ns ? clock_after(start_ts, from_ns) : 0,
+				     clock_after(start_ts, to_ns)};
 }

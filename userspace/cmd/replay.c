@@ -125,19 +125,6 @@ static int printed(int result, struct error *err)
 
 /* ---- one capture ---- */
 
-static uint64_t after(uint64_t start, uint64_t ns)
-{
-	return ns > UINT64_MAX - start ? UINT64_MAX : start + ns;
-}
-
-/* From the begin of the capture on. */
-static void part_times(struct replay_part *part, const struct replay_cli *cli,
-		       const struct model *model)
-{
-	part->from_ts = cli->from_ns ? after(model->start_ts, cli->from_ns) : 0;
-	part->to_ts = after(model->start_ts, cli->to_ns);
-}
-
 static int report_print(const struct replay_cli *cli, const struct replay_report *report,
 			struct error *err)
 {
@@ -163,12 +150,17 @@ static int chakra_write(const struct replay_cli *cli, const struct replay_build 
 static int replay_build_show(const struct replay_cli *cli, const struct replay_build *build,
 			     const struct replay_query *query, int *code, struct error *err)
 {
+	const struct model *model = build->timeline->model;
+	struct store_window window = capture_files_window(model->reader, cli->from_ns, cli->to_ns);
 	struct error other = ERROR_INIT;
 	struct replay_part part = query->part;
 	struct replay_report report;
-	int result;
+	int result = model_reaches(model, window.from_ts, err);
 
-	part_times(&part, cli, build->timeline->model);
+	if (result)
+		return result;
+	part.from_ts = window.from_ts;
+	part.to_ts = window.to_ts;
 	result = replay_report_run(&report, build, &part, cli->dry_run, query->what_ifs,
 				   cli->what_ifs.len, err);
 	if (!result && cli->on_gpu)

@@ -14,6 +14,7 @@
 #include "analyze/why/why_pick.h"
 #include "analyze/why/why_repeat.h"
 #include "analyze/why/why_waiters.h"
+#include "model/gpu/gpu_timeline.h"
 #include "render/json/origin_json.h"
 #include "render/json/why_json.h"
 #include "render/text/origin_text.h"
@@ -259,12 +260,15 @@ static int explain(const struct why_cli *cli, struct model *model, const char *f
 	struct why_query query = {.slowest = (uint32_t)cli->slowest, .median = cli->median};
 	struct why *why = NULL, *waits = NULL;
 	struct why_waiters waiters = {0};
+	struct gpu_timeline *timeline = NULL;
 	int result;
 
 	query.names = stack_names_open(model->reader, true);
 	result = pick(&query, cli, model, file, err);
-	if (!result)
+	if (!result) {
+		query.timeline = timeline = gpu_timeline_of_calls(model);
 		result = why_new(&why, model, &query, err);
+	}
 	if (!result && cli->evidence)
 		result = why_records_find(why, err);
 	if (!result)
@@ -280,6 +284,7 @@ static int explain(const struct why_cli *cli, struct model *model, const char *f
 	why_waiters_free(&waiters);
 	why_free(waits);
 	why_free(why);
+	gpu_timeline_free(timeline);
 	stack_names_close(query.names);
 	return result;
 }

@@ -234,6 +234,11 @@ COMPARE(sample_compare, model_sample, thread, ts)
 			qsort((vector).data, (vector).len, sizeof(*(vector).data), compare);       \
 	} while (0)
 
+static struct model_open_wait *open_wait_of(struct model *model, uint32_t thread)
+{
+	return (struct model_open_wait *)model_open_wait_of(model, thread);
+}
+
 /* Moves the files of open waits to them. They are in records of waits with the same end. */
 static void open_files_take(struct model *model)
 {
@@ -241,8 +246,7 @@ static void open_files_take(struct model *model)
 
 	for (size_t i = 0; i < model->waits.len; i++) {
 		const struct model_wait wait = model->waits.data[i];
-		struct model_open_wait *open =
-			(struct model_open_wait *)model_open_wait_of(model, wait.thread);
+		struct model_open_wait *open = open_wait_of(model, wait.thread);
 
 		if (open && open->ts == wait.to_ts)
 			open->object = wait.object;
@@ -274,8 +278,7 @@ static void open_waits_finish(struct model *model)
 		open_files_take(model);
 	for (size_t i = 0; i < model->states.len; i++) {
 		const struct model_state *state = &model->states.data[i];
-		struct model_open_wait *wait =
-			(struct model_open_wait *)model_open_wait_of(model, state->thread);
+		struct model_open_wait *wait = open_wait_of(model, state->thread);
 
 		if (!wait || state->state != WAFFLE_THREAD_BLOCKED)
 			continue;

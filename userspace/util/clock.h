@@ -19,4 +19,10 @@ static inline uint64_t clock_monotonic_ns(void)
 	return clock_ns(CLOCK_MONOTONIC);
 }
 
+/* The time that is so much later; UINT64_MAX has no end and stays. */
+static inline uint64_t clock_after(uint64_t ts, uint64_t ns)
+{
+	return ns > UINT64_MAX - ts ? UINT64_MAX : ts + ns;
+}
+
 #endif

@@ -7,6 +7,7 @@
  *	inside_fast nested COUNT       nested spans, while a handler makes spans, too
  *	inside_fast jump COUNT         the same, while the handler sometimes jumps out of them
  *	inside_fast stepped            a handler jumps out at each instruction of a span
+ *	inside_fast committed          the same in the fast path, behind the sequences of a span
  *	inside_fast left               a handler leaves spans open at the begin of a span
  *	inside_fast abandoned COUNT    jumps out of spans within a span
  *	inside_fast moved              a fiber ends its span on a thread with the same context
@@ -207,11 +208,25 @@ static const struct instruction {
 	within_sequence = {{0x0f, 0x31}, 2};             /* rdtsc */
 static const struct instruction *stop_at;
 
+/* The first instruction behind the sequence of a span's begin, and of its end. */
+static const struct instruction push = {{0x49, 0x89, 0x78, 0x20}, 4}, /* mov %rdi, 0x20(%r8) */
+	pop = {{0x48, 0x8b, 0x47, 0x28}, 4};                          /* mov 0x28(%rdi), %rax */
+#define RETURN 0xc3
+
 static void breakpoints_set(void)
 {
 	for (size_t i = 0; i + stop_at->length <= CODE_BYTES; i++)
 		if (!memcmp(code_before + i, stop_at->bytes, stop_at->length))
 			code[i] = BREAKPOINT;
+}
+
+static bool code_writable(const void *function)
+{
+	uintptr_t page = (uintptr_t)function & ~4095ul;
+
+	code = (unsigned char *)(uintptr_t)function;
+	memcpy(code_before, code, CODE_BYTES);
+	return !mprotect((void *)page, CODE_BYTES + 4096, PROT_READ | PROT_WRITE | PROT_EXEC);
 }
 
 static __attribute__((noinline)) void left_at(long depth)
@@ -242,22 +257,78 @@ static __attribute__((noinline)) void left_at(long depth)
 static void left(void)
 {
 	struct sigaction action = {.sa_sigaction = on_breakpoint, .sa_flags = SA_SIGINFO};
-	uintptr_t page;
+	const void *function = (const void *)(uintptr_t)waffle_process_get_()->enter_;
 
 	sigaction(SIGTRAP, &action, NULL);
-	code = (unsigned char *)(uintptr_t)waffle_process_get_()->enter_;
-	if (code) {
-		page = (uintptr_t)code & ~4095ul;
-		memcpy(code_before, code, CODE_BYTES);
-		if (mprotect((void *)page, CODE_BYTES + 4096, PROT_READ | PROT_WRITE | PROT_EXEC))
-			return;
-	}
+	if (function && !code_writable(function))
+		return;
 	WAFFLE_EVENT("event");
 	stop_at = &before_sequence;
 	left_at(1);
 	stop_at = &within_sequence;
 	left_at(1);
 	printf("handled %ld\n", handled);
+}
+
+/* Steps from a breakpoint to the end of its function, and jumps out at instruction last_step. */
+static void on_committed(int signo, siginfo_t *info, void *context)
+{
+	greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
+
+	(void)signo;
+	(void)info;
+	if (!steps++) {
+		memcpy(code, code_before, CODE_BYTES);
+		registers[REG_RIP]--;
+		registers[REG_EFL] |= TRAP_FLAG;
+	}
+	if (*(const unsigned char *)registers[REG_RIP] == RETURN)
+		registers[REG_EFL] &= ~(greg_t)TRAP_FLAG;
+	if (steps == last_step)
+		siglongjmp(back, 1);
+}
+
+/* Makes a span. The handler jumps out of it at instruction `last`; 0: none. */
+static __attribute__((noinline)) void span_committed(long i, long last)
+{
+	steps = 0;
+	last_step = last;
+	if (last)
+		breakpoints_set();
+	{
+		WAFFLE_SPAN("committed", KV_I64("i", i), KV_BOOL("alone", !last));
+	}
+}
+
+/* Prints the number of instructions behind the sequence of a function. */
+static void committed_at(const void *function, const struct instruction *first)
+{
+	volatile bool jumped = true;
+	volatile long i = 0;
+
+	if (!function || !code_writable(function))
+		return;
+	stop_at = first;
+	span_committed(0, 0);
+	while (jumped && ++i < CODE_BYTES) {
+		jumped = sigsetjmp(back, 1);
+		if (!jumped)
+			span_committed(i, i);
+		memcpy(code, code_before, CODE_BYTES);
+		span_committed(i, 0);
+		if (waffle_thread_get_()->depth_)
+			printf("depth %u: %ld\n", waffle_thread_get_()->depth_, i);
+	}
+	printf("%ld\n", i - 1);
+}
+
+static void committed(void)
+{
+	struct sigaction action = {.sa_sigaction = on_committed, .sa_flags = SA_SIGINFO};
+
+	sigaction(SIGTRAP, &action, NULL);
+	committed_at((const void *)(uintptr_t)waffle_process_get_()->enter_, &push);
+	committed_at((const void *)(uintptr_t)waffle_process_get_()->leave_, &pop);
 }
 
 #endif
@@ -438,6 +509,8 @@ int main(int argc, char **argv)
 #ifdef __x86_64__
 	else if (!strcmp(mode, "stepped"))
 		stepped();
+	else if (!strcmp(mode, "committed"))
+		committed();
 	else if (!strcmp(mode, "left"))
 		left();
 #endif

@@ -13,7 +13,7 @@ static void extent_add(struct extent *extent, uint64_t start_ts, uint64_t dur_ns
 {
 	if (start_ts < extent->from_ts)
 		extent->from_ts = start_ts;
-	replay_later(&extent->to_ts, replay_after(start_ts, dur_ns));
+	replay_later(&extent->to_ts, clock_after(start_ts, dur_ns));
 }
 
 static uint64_t extent_ns(const struct extent *extent)

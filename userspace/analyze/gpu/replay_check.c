@@ -32,7 +32,7 @@ static uint64_t early_ns(const struct order_check *check, uint32_t node, uint64_
 static void queue_check(struct order_check *check, uint32_t previous, uint32_t index)
 {
 	const struct replay_node *from = &check->graph->nodes.data[previous];
-	uint64_t early = early_ns(check, index, replay_after(from->start_ts, from->dur_ns));
+	uint64_t early = early_ns(check, index, clock_after(from->start_ts, from->dur_ns));
 
 	check->checked++;
 	if (early)
@@ -54,7 +54,7 @@ static void edges_check(struct order_check *check, uint32_t index)
 		check->checked++;
 		early = early_ns(check, index,
 				 edge->after_start ? from->start_ts
-						   : replay_after(from->start_ts, from->dur_ns));
+						   : clock_after(from->start_ts, from->dur_ns));
 		if (early)
 			vec_add(&check->found, (struct found){{edge->from, index, early, false},
 							      check->to.edges[i]});

@@ -148,14 +148,14 @@ static void node_schedule(struct run *run, struct order_item ready)
 
 	if (node->engine != REPLAY_NONE)
 		replay_later(&start_ts, run->engine_free[node->engine]);
-	end_ts = replay_after(start_ts, dur_ns);
+	end_ts = clock_after(start_ts, dur_ns);
 	if (node->engine != REPLAY_NONE)
 		run->engine_free[node->engine] = end_ts;
 	run->result->start_ts[ready.index] = start_ts;
 	run->result->nodes_executed++;
 	run->result->operations_executed += node->is_operation;
 	if (run->next[ready.index] != REPLAY_NONE)
-		dependency_done(run, run->next[ready.index], replay_after(end_ts, node->gap_ns));
+		dependency_done(run, run->next[ready.index], clock_after(end_ts, node->gap_ns));
 	for (uint32_t i = run->from.first[ready.index]; i < run->from.first[ready.index + 1]; i++) {
 		const struct replay_edge *edge = &graph->edges.data[run->from.edges[i]];
 

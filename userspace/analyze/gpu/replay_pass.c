@@ -68,7 +68,7 @@ static bool engine_take(struct pass_engine *engine, uint64_t *ts, uint64_t dur_n
 		return false;
 	engine->ready_ts = *ts;
 	replay_later(ts, engine->free_ts);
-	engine->free_ts = replay_after(*ts, dur_ns);
+	engine->free_ts = clock_after(*ts, dur_ns);
 	return true;
 }
 
@@ -89,7 +89,7 @@ static bool node_place(struct pass *pass, uint32_t index)
 		return false;
 	pass->start_ts[index] = ts;
 	if (queue)
-		*queue = (struct pass_queue){replay_after(replay_after(ts, dur_ns), node->gap_ns),
+		*queue = (struct pass_queue){clock_after(clock_after(ts, dur_ns), node->gap_ns),
 					     true};
 	return true;
 }

@@ -10,6 +10,7 @@
 #define WAFFLE_ANALYZE_GPU_REPLAY_RUN_INTERNAL_H
 
 #include "analyze/gpu/replay_graph.h"
+#include "util/clock.h"
 
 static inline bool replay_is_selected(const struct replay_change *change, uint32_t node)
 {
@@ -21,11 +22,6 @@ static inline bool replay_is_cut(const struct replay_change *change, size_t edge
 	return change->cut && change->cut[edge];
 }
 
-static inline uint64_t replay_after(uint64_t ts, uint64_t ns)
-{
-	return ns > UINT64_MAX - ts ? UINT64_MAX : ts + ns;
-}
-
 static inline void replay_later(uint64_t *ts, uint64_t than)
 {
 	if (*ts < than)
@@ -35,7 +31,7 @@ static inline void replay_later(uint64_t *ts, uint64_t than)
 /* When a node left its queue in the recording. */
 static inline uint64_t replay_leaves_ts(const struct replay_node *node)
 {
-	return replay_after(replay_after(node->start_ts, node->dur_ns), node->gap_ns);
+	return clock_after(clock_after(node->start_ts, node->dur_ns), node->gap_ns);
 }
 
 static inline uint64_t replay_duration(const struct replay_graph *graph,
@@ -47,8 +43,8 @@ static inline uint64_t replay_duration(const struct replay_graph *graph,
 static inline uint64_t replay_edge_allows(const struct replay_edge *edge, uint64_t start_ts,
 					  uint64_t dur_ns)
 {
-	return replay_after(edge->after_start ? start_ts : replay_after(start_ts, dur_ns),
-			    edge->lag_ns);
+	return clock_after(edge->after_start ? start_ts : clock_after(start_ts, dur_ns),
+			   edge->lag_ns);
 }
 
 /* Both set result->start_ts and the numbers of what was executed. */

@@ -45,7 +45,7 @@ static bool wants_thread(const struct why_query *query, const struct model *mode
 {
 	const struct model_thread *thread = &model->threads.data[index];
 
-	if (!thread->traced)
+	if (!thread->traced || (query->comm && query->pid && thread->pid != query->pid))
 		return false;
 	return query->comm ? !strcmp(model_thread_name(model, index), query->comm)
 			   : thread->tid == query->tid;

@@ -33,6 +33,7 @@ struct why_query {
 	uint64_t span_id; /* 0: spans of any id */
 	uint32_t tid;     /* 0: spans; otherwise this thread from from_ts to to_ts */
 	const char *comm; /* all threads of this name, from from_ts to to_ts; NULL: see `tid` */
+	uint32_t pid;     /* with comm: only threads of this process; 0: of all */
 	uint64_t from_ts, to_ts;
 	/* With tid or comm: the instances are this number of the longest waits (blocked or
 	 * runnable) of these threads. 0: the instances are the threads. */
@@ -48,7 +49,8 @@ struct why_query {
 	size_t window_count;
 	uint32_t slowest;          /* maximum number of instances, the slowest; 0: all */
 	struct stack_names *names; /* symbolizer; NULL: none */
-	/* A timeline that was already made of the model; NULL: `why` makes its own. */
+	/* A timeline that was already made of the model, as by gpu_timeline_of_calls() for several
+	 * queries; NULL: `why` makes its own if it needs one. */
 	const struct gpu_timeline *timeline;
 };
 
@@ -64,6 +66,7 @@ struct why_by_cause {
 	uint32_t culprits; /* their number, at least 1 */
 	uint32_t largest;  /* its largest part: why.parts.data[instance->part + largest] */
 };
+/* A timer may have idle time and other time. */
 #define WHY_BY_CAUSE_MAX (WHY_CAUSE_COUNT + 1)
 /* Fills in the sums, the largest first; `sums` has room for WHY_BY_CAUSE_MAX. Returns their number.
  * What delays an event loop comes before its idle time. The times add up to the duration of the
@@ -101,11 +104,12 @@ struct why_slice_fns {
 	void (*free)(void *slice);
 };
 
-/* Does the same as why_each(), on several threads. Only each() is called on several threads at
- * once, for different slices. Numbers of texts depend on the number of threads, except in the first
- * slice. */
+/* Does the same as why_each(), on several threads; `timeline` as in a query. Only each() is called
+ * on several threads at once, for different slices. Numbers of texts depend on the number of
+ * threads, except in the first slice. */
 int why_slices(const struct model *model, struct stack_names *names,
-	       const struct why_slice_fns *fns, void *arg, struct error *err);
+	       const struct gpu_timeline *timeline, const struct why_slice_fns *fns, void *arg,
+	       struct error *err);
 
 /* Finds the numbers of the records that prove the steps, by reading the capture again. Returns 0 or
  * a negative errno with a message. */

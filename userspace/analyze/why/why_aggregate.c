@@ -489,7 +489,7 @@ int why_aggregate_new(struct why_aggregate **aggregate, const struct model *mode
 	groups_make(made);
 	percentiles_find(made);
 	slices.all = gather_new(made, options);
-	result = why_slices(model, options->names, &slice_fns, &slices, err);
+	result = why_slices(model, options->names, options->timeline, &slice_fns, &slices, err);
 	for (uint32_t i = 0; i < made->groups.len; i++)
 		group_finish(&slices, i);
 	slice_free(slices.all);

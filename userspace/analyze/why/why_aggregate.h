@@ -57,6 +57,7 @@ struct why_aggregate {
 struct why_aggregate_options {
 	struct stack_names *names; /* symbolizer; NULL: none */
 	uint64_t stretches;        /* approximate limit of the stretches to follow; 0: none */
+	const struct gpu_timeline *timeline; /* as in a why_query */
 };
 
 /* Takes some tens of seconds on a machine of 2025. */

@@ -78,7 +78,8 @@ int why_batch_explain(struct why_walk *walk, const struct model_marks *marks,
 }
 
 int why_batches_begin(struct why **why, struct why_walk *walk, struct model_marks **marks,
-		      const struct model *model, struct stack_names *names, struct error *err)
+		      const struct model *model, struct stack_names *names,
+		      const struct gpu_timeline *timeline, struct error *err)
 {
 	int result = why_start(why, walk, model, names, err);
 
@@ -86,7 +87,7 @@ int why_batches_begin(struct why **why, struct why_walk *walk, struct model_mark
 	walk->no_chains = true;
 	if (result)
 		return result;
-	why_await_init(&walk->awaits, model, NULL);
+	why_await_init(&walk->awaits, model, timeline);
 	why_evidence_init(walk, NULL);
 	*marks = model_marks_new(model, MARK_SWITCHES, why_intervals_note, &walk->intervals);
 	return 0;
@@ -97,7 +98,7 @@ int why_each(struct why **why, const struct model *model, struct stack_names *na
 {
 	struct model_marks *marks;
 	struct why_walk walk;
-	int result = why_batches_begin(why, &walk, &marks, model, names, err);
+	int result = why_batches_begin(why, &walk, &marks, model, names, NULL, err);
 
 	for (uint32_t next = 0; next < model->spans.len && !result;) {
 		struct why_batch batch = why_batch_from(model, next);

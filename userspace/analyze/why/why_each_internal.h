@@ -16,7 +16,8 @@ struct why_batch {
  * struct why as why_start() does, with its errors. The caller frees all three, also after an error.
  */
 int why_batches_begin(struct why **why, struct why_walk *walk, struct model_marks **marks,
-		      const struct model *model, struct stack_names *names, struct error *err);
+		      const struct model *model, struct stack_names *names,
+		      const struct gpu_timeline *timeline, struct error *err);
 /* Takes the spans that begin within a number of switches after the first one, and later spans that
  * end before one of these. */
 struct why_batch why_batch_from(const struct model *model, uint32_t first);

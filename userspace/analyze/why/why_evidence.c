@@ -59,6 +59,7 @@ static const struct {
 	{"bio_endio", WHY_HINT_DISK},
 	{"net_rx_action", WHY_HINT_RECEIVE},
 	{"process_backlog", WHY_HINT_BACKLOG},
+	{"tcp_rcv_established", WHY_HINT_TCP},
 	{"__dev_queue_xmit", WHY_HINT_TRANSMIT},
 	{"up_read", WHY_HINT_READERS},
 	{"rwsem_down_write", WHY_HINT_WRITER},

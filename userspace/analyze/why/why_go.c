@@ -30,26 +30,34 @@ static bool is_program(const struct store_mapping *mapping)
 	return *mapping->path == '/' && !strstr(mapping->path, ".so");
 }
 
-/* Examines the programs that were mapped. */
+/* Whether a Go program is mapped. `seen` has the files that were examined before: path, a pointer
+ * of the reader's → whether it is one. */
+static bool is_go_program(struct map *seen, struct stack_names *names,
+			  const struct store_mapping *mapping)
+{
+	uint32_t go;
+
+	if (!is_program(mapping))
+		return false;
+	go = map_get(seen, (uintptr_t)mapping->path);
+	if (go == MAP_NONE && seen->len == GO_FILES)
+		return false;
+	if (go == MAP_NONE) {
+		go = stack_names_is_go(names, mapping);
+		map_put(seen, (uintptr_t)mapping->path, go);
+	}
+	return go;
+}
+
 static void find_by_files(struct why_walk *walk)
 {
 	const struct store_reader *reader = walk->model->reader;
-	struct map seen = {0}; /* path, a pointer of the reader's → whether it is a Go program */
+	struct map seen = {0};
 
 	for (uint32_t i = 0; i < store_reader_mapping_count(reader); i++) {
 		const struct store_mapping *mapping = store_reader_mapping(reader, i);
-		uint32_t go;
 
-		if (!is_program(mapping))
-			continue;
-		go = map_get(&seen, (uintptr_t)mapping->path);
-		if (go == MAP_NONE && seen.len == GO_FILES)
-			break;
-		if (go == MAP_NONE) {
-			go = stack_names_is_go(walk->names, mapping);
-			map_put(&seen, (uintptr_t)mapping->path, go);
-		}
-		if (go) {
+		if (is_go_program(&seen, walk->names, mapping)) {
 			walk->has_go = true;
 			map_put(&walk->go_of, mapping->pid, WHY_GO);
 		}
@@ -60,18 +68,16 @@ static void find_by_files(struct why_walk *walk)
 bool why_go_is_process(const struct model *model, struct stack_names *names, uint32_t pid)
 {
 	const struct store_reader *reader = model->reader;
-	uint32_t examined = 0;
+	struct map seen = {0};
+	bool go = false;
 
-	for (uint32_t i = 0; i < store_reader_mapping_count(reader) && examined < GO_FILES; i++) {
+	for (uint32_t i = 0; i < store_reader_mapping_count(reader) && !go; i++) {
 		const struct store_mapping *mapping = store_reader_mapping(reader, i);
 
-		if (mapping->pid != pid || !is_program(mapping))
-			continue;
-		examined++;
-		if (stack_names_is_go(names, mapping))
-			return true;
+		go = mapping->pid == pid && is_go_program(&seen, names, mapping);
 	}
-	return false;
+	map_free(&seen);
+	return go;
 }
 
 static void find_by_stacks(struct why_walk *walk)

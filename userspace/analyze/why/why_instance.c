@@ -46,31 +46,29 @@ static int larger(const void *left, const void *right)
 	return a->part.thread < b->part.thread ? -1 : a->part.thread > b->part.thread;
 }
 
-#define DIGITS "0123456789"
-
 /* Up to this many similar threads stay apart. */
 #define ALIKE_MAX 4
 
-/* Puts what delays an event loop in front of the time in which it is idle. */
-static int comes_first(const void *left, const void *right, void *delay_ns)
+static struct why_idle_time time_of(const struct why_sum *sum)
 {
-	const struct why_part *a = &((const struct why_sum *)left)->part;
-	const struct why_part *b = &((const struct why_sum *)right)->part;
-	uint64_t least_ns = *(const uint64_t *)delay_ns;
-	bool delays = why_idle_is_delay(a->cause, a->idle, a->ns, least_ns);
+	return (struct why_idle_time){sum->part.cause, sum->part.idle, sum->part.ns};
+}
 
-	if (delays != why_idle_is_delay(b->cause, b->idle, b->ns, least_ns))
-		return delays ? -1 : 1;
-	return larger(left, right);
+static int comes_first(const void *left, const void *right, void *least_ns)
+{
+	const struct why_idle_time a = time_of(left), b = time_of(right);
+
+	return why_idle_compare(&a, &b, *(const uint64_t *)least_ns) ?: larger(left, right);
 }
 
 static void sums_sort(struct why_walk *walk, const struct why_instance *instance)
 {
-	uint64_t least_ns = UINT64_MAX;
+	uint64_t least_ns;
+	bool idle = false;
 
 	for (size_t i = 0; i < walk->sums.len; i++)
-		if (walk->sums.data[i].part.idle)
-			least_ns = why_idle_delay_ns(instance->to_ts - instance->from_ts);
+		idle |= walk->sums.data[i].part.idle;
+	least_ns = why_idle_least_ns(idle, instance->to_ts - instance->from_ts);
 	if (walk->sums.len)
 		qsort_r(walk->sums.data, walk->sums.len, sizeof(*walk->sums.data), comes_first,
 			&least_ns);
@@ -232,6 +230,8 @@ static bool is_sleep_of_other(const struct why_walk *walk, const struct why_sum 
 	return is_other(walk, sum) &&
 	       (sum->part.cause == WHY_SLEEP || sum->part.cause == WHY_TIMER) && sum->stack;
 }
+
+#define DIGITS "0123456789"
 
 /* Compares names without their numbers. */
 static int pool_compare(const char *a, const char *b)

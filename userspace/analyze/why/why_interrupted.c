@@ -111,6 +111,19 @@ static bool timeout_fits(const struct why_blocked *blocked)
 	return ms > 0 && ns >= timeout_ns && ns < timeout_ns + TIMEOUT_LATE_NS;
 }
 
+/* Whether neither end of a connection that an epoll instance watches sent what made it ready. The
+ * packet is for an established connection, so that no client connects, and from this machine: the
+ * instance may also watch a connection whose other end is not known. */
+static bool neither_sent(struct why_walk *walk, const struct why_blocked *blocked)
+{
+	const uint32_t needed = WHY_HINT_SOCKET | WHY_HINT_TCP | WHY_HINT_BACKLOG;
+	const struct store_object *object = blocked->facts.object;
+
+	return (blocked->waker.hints & needed) == needed && object &&
+	       descriptor_is_epoll(object->name) &&
+	       why_peers_wait(walk, object, blocked->interval->to_ts);
+}
+
 /* An interrupt ended a wait for several things. The kernel stack shows which one; otherwise we
  * consider the things that an interrupt can signal. */
 static struct why_verdict poll_interrupt(struct why_walk *walk, struct why_blocked *blocked)
@@ -121,8 +134,7 @@ static struct why_verdict poll_interrupt(struct why_walk *walk, struct why_block
 	if (blocked->waker.hints & WHY_HINT_SOCKET && object &&
 	    !strncmp(object->name, "socket:", strlen("socket:")))
 		return socket_interrupt(walk, blocked);
-	if (blocked->waker.hints & WHY_HINT_SOCKET && object && descriptor_is_epoll(object->name) &&
-	    why_peers_wait(walk, object, blocked->interval->to_ts))
+	if (neither_sent(walk, blocked))
 		return why_blocked_neither_sends(walk, blocked);
 	if (blocked->waker.hints & WHY_HINT_SOCKET)
 		return why_blocked_end(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY, MODEL_NONE);

@@ -45,18 +45,18 @@ static int rows_compare(const void *left, const void *right)
 	return rows_compare_kind(a, b) ?: compare(a->part->thread, b->part->thread);
 }
 
-/* As the parts of one instance are sorted: what delays event loops comes before their idle time. */
-static int parts_compare(const void *left, const void *right, void *delay_ns)
+static struct why_idle_time time_of(const struct why_merged_part *part)
+{
+	return (struct why_idle_time){part->cause, part->idle, part->ns};
+}
+
+static int comes_first(const void *left, const void *right, void *least_ns)
 {
 	const struct why_merged_part *a = left, *b = right;
-	uint64_t least_ns = *(const uint64_t *)delay_ns;
-	bool delays = why_idle_is_delay(a->cause, a->idle, a->ns, least_ns);
+	const struct why_idle_time of_a = time_of(a), of_b = time_of(b);
 
-	if (delays != why_idle_is_delay(b->cause, b->idle, b->ns, least_ns))
-		return delays ? -1 : 1;
-	if (a->ns != b->ns)
-		return a->ns > b->ns ? -1 : 1;
-	return compare(a->cause, b->cause) ?: compare(a->thread, b->thread);
+	return why_idle_compare(&of_a, &of_b, *(const uint64_t *)least_ns)
+		       ?: compare(a->thread, b->thread);
 }
 
 /* Adds rows of one kind, which are sorted by culprit. */
@@ -122,8 +122,9 @@ static struct merge_row *rows_new(const struct why *why, struct why_merged *merg
 
 void why_merge(struct why_merged *merged, const struct why *why)
 {
-	uint64_t least_ns = UINT64_MAX;
 	struct merge_row *rows;
+	uint64_t least_ns;
+	bool idle = false;
 	size_t count = 0;
 
 	*merged = (struct why_merged){0};
@@ -136,13 +137,13 @@ void why_merge(struct why_merged *merged, const struct why *why)
 		for (end = i + 1; end < count && !rows_compare_kind(&rows[i], &rows[end]);)
 			end++;
 		vec_add(&merged->parts, rows_add(&rows[i], end - i));
-		if (rows[i].part->idle)
-			least_ns = why_idle_delay_ns(merged->ns);
+		idle |= rows[i].part->idle;
 	}
 	free(rows);
+	least_ns = why_idle_least_ns(idle, merged->ns);
 	if (merged->parts.len)
 		qsort_r(merged->parts.data, merged->parts.len, sizeof(*merged->parts.data),
-			parts_compare, &least_ns);
+			comes_first, &least_ns);
 }
 
 void why_merged_free(struct why_merged *merged)

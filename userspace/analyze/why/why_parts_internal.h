@@ -157,6 +157,7 @@ enum why_hint {
 	WHY_HINT_TRANSMIT = 8192, /* packets are sent */
 	WHY_HINT_TIMERS = 16384,  /* a timer of the kernel expired; whose it is is not known */
 	WHY_HINT_ALARM = 32768,   /* a timer of a process expired and sent its signal */
+	WHY_HINT_TCP = 65536,     /* a packet for an established TCP connection */
 };
 
 void why_walk_free(struct why_walk *walk);
@@ -275,6 +276,14 @@ struct why_waiting {
 	uint64_t from_ts, until_ts; /* waits outside this time do not matter */
 };
 
+/* Whether a wake-up ends a wait although the thread then waits for the same thing again. */
+enum why_end_rule {
+	WHY_END_ALWAYS, /* it does */
+	WHY_END_SIGNAL, /* it does unless a signal caused it */
+	WHY_END_LOCK,   /* it does if a thread released the lock: another may have it since */
+	WHY_END_LAST,   /* only the last one of the series does */
+};
+enum why_end_rule why_end_rule_of(const struct why_waiting *waiting);
 /* Whether the thread can be woken by events of which it awaits only some, so that the same wait
  * follows. Locks and futexes have rules of their own. */
 bool why_waits_for_any(enum wait_kind kind);
@@ -283,10 +292,14 @@ const struct why_series *why_series_of(struct why_walk *walk, const struct why_w
 				       uint32_t thread, size_t index);
 /* Fills in the fields of a step that describe its series. */
 void why_series_describe(const struct why_walk *walk, struct why_step *step);
+
+/* ---- why_doubt.c ---- */
 /* Whether the thread may have waited for something else than what ended this wait or its series:
  * the records do not exclude it. */
 bool why_is_doubtful(struct why_walk *walk, const struct why_waiting *waiting, uint32_t thread,
 		     size_t index);
+
+/* ---- why_signals.c ---- */
 /* Whether a signal that the thread did not wait for ended a wait at ts. */
 bool why_ended_by_signal(const struct why_walk *walk, uint32_t thread, uint64_t ts,
 			 const struct why_waker *waker, enum wait_kind kind);
@@ -412,8 +425,8 @@ bool why_socket_resent(const struct store_object *object, const struct store_obj
 
 /* ---- why_peers_wait.c ---- */
 /* Whether all TCP connections that an epoll instance watches have had a thread waiting at their
- * other end for a while before ts. Then nobody sent what made one of them ready. False: that is not
- * known of all of them but one, which may be the socket that listens. */
+ * other end for a while before ts. Then nobody sent what made one of them ready. False: of more
+ * than one of them, that is not known. The one may be the socket that listens. */
 bool why_peers_wait(struct why_walk *walk, const struct store_object *epoll, uint64_t ts);
 
 #endif

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "analyze/why/why_parts_internal.h"
+#include "util/clock.h"
 #include "util/memory.h"
 #include "util/suggest.h"
 #include "util/units.h"
@@ -203,19 +204,14 @@ static int pick_comm(struct why_query *query, const struct model *model, const c
 			 near.count ? near.text : "lists them");
 }
 
-static uint64_t after(uint64_t start, uint64_t ns)
-{
-	return ns > UINT64_MAX - start ? UINT64_MAX : start + ns;
-}
-
 static int pick_thread(struct why_query *query, const struct model *model,
 		       const struct why_wanted *wanted, struct error *err)
 {
 	uint64_t tid, start = model->meta->start_ts;
 	int result;
 
-	query->from_ts = after(start, wanted->from_ns);
-	query->to_ts = after(start, wanted->to_ns);
+	query->from_ts = clock_after(start, wanted->from_ns);
+	query->to_ts = clock_after(start, wanted->to_ns);
 	if (query->to_ts > model->end_ts)
 		query->to_ts = model->end_ts;
 	result = model_reaches(model, query->from_ts, err);
@@ -297,9 +293,9 @@ static bool is_of_root(const struct model *model, uint32_t thread)
 	       !model->threads.data[model->processes.data[parent].main_thread].traced;
 }
 
-/* The thread that ran longest, of those that lived for at least `least_ns`. `roots`: of the
- * processes that the user named, and of those that were busy for that long. Their children may run
- * longer just because they take its CPU. */
+/* The thread that ran longest, of those that lived for at least `least_ns`. `roots`: only threads
+ * of processes that the user named, and only those that ran or waited for a CPU for that long. A
+ * child may run longer just because it takes its parent's CPU. */
 static const struct model_thread *busiest_of(const struct model *model, uint64_t least_ns,
 					     bool roots)
 {
@@ -363,8 +359,10 @@ static void pick_go_threads(struct why_query *query, const struct model *model,
 	    !why_go_is_process(model, query->names, busiest->pid))
 		return;
 	query->comm = strtab_get(model->strings, busiest->comm);
+	query->pid = busiest->pid;
 	query->tid = 0;
 }
+
 /* ---- the query ---- */
 
 /* Rejects a query for spans none of which is selected. */

@@ -138,6 +138,7 @@ struct why_polls why_polls_of(const struct why_walk *walk, const struct why_bloc
 	if (walk->no_chains)
 		return polls;
 	if (checks_after(walk, blocked->thread, blocked->index, &next, &polls.ran_ns)) {
+		polls.checks = 1;
 		polls.call =
 			sampled_call(walk, blocked->thread, blocked->interval->to_ts,
 				     of->intervals.data[next].from_ts, blocked->interval->syscall);
@@ -217,6 +218,7 @@ void why_polls_add(struct why_polls *to, const struct why_polls *polls)
 		to->wait = polls->wait;
 	to->sleeps += polls->sleeps;
 	to->slept_ns += polls->slept_ns;
+	to->checks += polls->checks;
 	to->ran_ns += polls->ran_ns;
 }
 

@@ -124,7 +124,7 @@ static void add_memory(struct why_walk *walk, const struct why_blocked *blocked,
 			    units_format_bytes(bytes, memory->user_bytes));
 }
 
-/* The limit counts if page faults take at least this part of the time. */
+/* The limit counts if the thread's own page faults take at least this part of the time. */
 #define FAULT_PARTS 10
 
 static bool faults_matter(const struct why_walk *walk, const struct why_instance *instance)
@@ -134,7 +134,8 @@ static bool faults_matter(const struct why_walk *walk, const struct why_instance
 	for (size_t i = 0; i < walk->sums.len; i++) {
 		const struct why_part *part = &walk->sums.data[i].part;
 
-		if (part->cause == WHY_PAGE_FAULT_MINOR || part->cause == WHY_PAGE_FAULT_MAJOR)
+		if (part->thread == instance->thread &&
+		    (part->cause == WHY_PAGE_FAULT_MINOR || part->cause == WHY_PAGE_FAULT_MAJOR))
 			ns += part->ns;
 	}
 	return ns && ns >= (instance->to_ts - instance->from_ts) / FAULT_PARTS;

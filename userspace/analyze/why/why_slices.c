@@ -155,12 +155,13 @@ static int slices_explain(struct why_walk *walk, const struct model_marks *marks
 }
 
 int why_slices(const struct model *model, struct stack_names *names,
-	       const struct why_slice_fns *fns, void *arg, struct error *err)
+	       const struct gpu_timeline *timeline, const struct why_slice_fns *fns, void *arg,
+	       struct error *err)
 {
 	struct model_marks *marks;
 	struct why_walk walk;
 	struct why *why;
-	int result = why_batches_begin(&why, &walk, &marks, model, names, err);
+	int result = why_batches_begin(&why, &walk, &marks, model, names, timeline, err);
 
 	if (!result)
 		result = slices_explain(&walk, marks, fns, arg);

@@ -137,7 +137,7 @@ struct why_record {
 /* Sleeps of a thread that polls: between them it runs only for as long as a check takes. */
 struct why_polls {
 	uint64_t sleeps, slept_ns;
-	uint64_t ran_ns; /* how long it ran between them */
+	uint64_t checks, ran_ns; /* how often and how long it ran between two of them */
 	/* The system call in which samples hit it between them most often, if votes is not 0. */
 	int16_t call;
 	uint32_t votes;

@@ -115,6 +115,7 @@ static struct why_waiter waiter_of(const struct why *why, uint32_t number, uint3
 	const struct why_instance *instance = &why->instances.data[number];
 	const struct model *model = why->model;
 	struct why_waiter waiter = {.instance = number};
+	uint64_t largest_ns = 0;
 
 	for (uint32_t i = 0; i < instance->part_count; i++) {
 		const struct why_part *part = &why->parts.data[instance->part + i];
@@ -122,8 +123,10 @@ static struct why_waiter waiter_of(const struct why *why, uint32_t number, uint3
 		if (part->thread >= model->threads.len ||
 		    model->threads.data[part->thread].tid != tid)
 			continue;
-		if (!waiter.ns)
+		if (part->ns > largest_ns) {
+			largest_ns = part->ns;
 			waiter.part = i;
+		}
 		waiter.ns += part->ns;
 	}
 	return waiter;
@@ -166,7 +169,8 @@ int why_waiters_find(struct why_waiters *waiters, const struct model *model,
 		     const struct why_query *query, struct error *err)
 {
 	struct why_window windows[EXAMINED_MAX];
-	struct why_query others = {.windows = windows, .names = query->names};
+	struct why_query others = {
+		.windows = windows, .names = query->names, .timeline = query->timeline};
 	int result;
 
 	memset(waiters, 0, sizeof(*waiters));

@@ -62,7 +62,7 @@ static const struct why_step *resent_to(const struct why_walk *walk,
 #define LOST_TEXT "neither end sends: a lost packet"
 
 /* Only TCP holds packets back. Of an epoll instance, only TCP connections are examined. */
-static bool is_tcp(const struct store_object *object)
+static bool is_of_tcp(const struct store_object *object)
 {
 	return object && (!strncmp(object->detail, "tcp", strlen("tcp")) ||
 			  descriptor_is_epoll(object->name));
@@ -86,9 +86,9 @@ static uint32_t object_with(struct why_walk *walk, uint32_t object, const char *
 struct why_verdict why_blocked_neither_sends(struct why_walk *walk, struct why_blocked *blocked)
 {
 	const struct why_step *resent = resent_to(walk, blocked->facts.object);
-	const char *text = !is_tcp(blocked->facts.object) ? LOST_TEXT
-			   : resent                       ? AGAIN_TEXT
-							  : NEITHER_TEXT;
+	const char *text = !is_of_tcp(blocked->facts.object) ? LOST_TEXT
+			   : resent                          ? AGAIN_TEXT
+							     : NEITHER_TEXT;
 
 	walk->path[walk->depth - 1].meaning = strtab_put(walk->why->texts, text, strlen(text));
 	if (resent)
@@ -104,7 +104,7 @@ struct why_verdict why_blocked_neither_sends(struct why_walk *walk, struct why_b
 static struct why_verdict end_outside(struct why_walk *walk, const struct why_blocked *blocked,
 				      uint32_t thread)
 {
-	uint32_t work;
+	uint32_t work, object;
 	bool writes;
 
 	switch (blocked->kind) {
@@ -120,9 +120,12 @@ static struct why_verdict end_outside(struct why_walk *walk, const struct why_bl
 					       why_grade_least(blocked->grade, WHY_GRADE_LIKELY),
 					       thread, walk->own_cpu_text);
 		work = why_worker_of_wake(walk, blocked->thread, blocked->end_ts, &writes);
+		object = work ?: blocked->object;
+		if (writes && blocked->object) /* the file says more than that somebody writes */
+			object = blocked->object;
 		return why_verdict_end(walk, writes ? WHY_DISK_WRITE : WHY_NOT_RECORDED,
 				       why_grade_least(blocked->grade, WHY_GRADE_LIKELY), thread,
-				       writes ? blocked->object ?: work : work ?: blocked->object);
+				       object);
 	}
 }
 
@@ -160,7 +163,8 @@ static bool waits_for_each_other(struct why_walk *walk, const struct why_blocked
 	       why_socket_peer(walk, blocked->facts.object) == waker;
 }
 
-/* The process at the other end of a terminal is the main thread's work, unless it has others. */
+/* Whoever waits for a terminal waits for the process at its other end. The chain goes on there only
+ * if that process has one thread: otherwise nothing shows which of them writes. */
 static struct why_verdict at_terminal(struct why_walk *walk, struct why_blocked *blocked)
 {
 	uint32_t peer = why_socket_peer(walk, blocked->facts.object);

@@ -593,6 +593,21 @@ static bool handle_seen(struct code_names *names, const struct waffle_rec_return
 	return !first || again;
 }
 
+/* Adds the name of the function with this handle, at once or when it is demangled. */
+static int handle_name_add(struct code_names *names, const struct waffle_rec_return *end,
+			   uint64_t handle, const char *text, struct error *err)
+{
+	const struct store_name name = {handle, end->tgid, text, end->rec.ts};
+	struct question question = {.value = handle, .since = end->rec.ts, .pid = end->tgid};
+
+	if (strncmp(text, "_Z", 2))
+		return store_writer_add_name(names->writer, &name, err);
+	question.mangled = strdup(text);
+	if (question.mangled)
+		ask(names, &question);
+	return 0;
+}
+
 static int handle_named(struct code_names *names, const struct site_info *site, unsigned first,
 			const struct waffle_rec_return *end, struct error *err)
 {
@@ -611,22 +626,8 @@ static int handle_named(struct code_names *names, const struct site_info *site, 
 	if (handle)
 		known = handle_seen(names, end, handle, pending->host, site->role);
 	/* The same number may have been the handle of another function before. */
-	if (handle && site->role == SITE_ROLE_NAME && (pending->text || known)) {
-		const char *text = pending->text ?: "";
-		const struct store_name name = {handle, end->tgid, text, end->rec.ts};
-
-		if (strncmp(text, "_Z", 2)) {
-			result = store_writer_add_name(names->writer, &name, err);
-		} else {
-			const struct question question = {.mangled = strdup(text),
-							  .value = handle,
-							  .since = end->rec.ts,
-							  .pid = end->tgid};
-
-			if (question.mangled)
-				ask(names, &question);
-		}
-	}
+	if (handle && site->role == SITE_ROLE_NAME && (pending->text || known))
+		result = handle_name_add(names, end, handle, pending->text ?: "", err);
 	pending_remove(names, pending);
 	return result;
 }

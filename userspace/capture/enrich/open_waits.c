@@ -95,7 +95,8 @@ static bool is_still_there(const struct waffle_rec_halted *halted)
 	return same;
 }
 
-/* Reads which file the thread waits for. What several files poll(2) waits for is not looked at. */
+/* Reads which file the thread waits for, from its own descriptors: a thread may have others than
+ * its process. The files of poll(2) and select(2) are not read. */
 static void file_examine(struct open_wait *wait)
 {
 	const struct waffle_rec_halted *halted = &wait->halted;
@@ -106,7 +107,8 @@ static void file_examine(struct open_wait *wait)
 	struct file_key key;
 
 	if (!kernel_waits_for_descriptor(halted->syscall) ||
-	    !descriptor_key(&key, kind, sizeof(kind), (pid_t)halted->tgid, (int)halted->args[0]) ||
+	    !descriptor_key(&key, kind, sizeof(kind), (pid_t)halted->rec.tid,
+			    (int)halted->args[0]) ||
 	    !is_still_there(halted))
 		return;
 	file.rec.kind = WAFFLE_REC_WAIT;
@@ -143,8 +145,8 @@ static void owner_examine(struct open_waits *waits, struct open_wait *wait,
 		owner->wanted = true;
 }
 
-static void lock_or_file_examine(struct open_waits *waits, struct open_wait *wait,
-				 const struct image *image)
+static void awaited_examine(struct open_waits *waits, struct open_wait *wait,
+			    const struct image *image)
 {
 	owner_examine(waits, wait, image);
 	if (kernel_wait_sources(waits->kernel) & WAFFLE_WAIT_FILES)
@@ -244,7 +246,7 @@ void open_waits_examine(struct open_waits *waits)
 
 		for (size_t i = first;
 		     process.open && i < process.end && clock_monotonic_ns() < owners_ns; i++)
-			lock_or_file_examine(waits, &waits->list.data[i], &process.image);
+			awaited_examine(waits, &waits->list.data[i], &process.image);
 		if (process.open) {
 			stacks_examine(waits, &process, until_ns);
 			image_close(&process.image);

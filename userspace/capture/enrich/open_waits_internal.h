@@ -26,10 +26,10 @@ void open_waits_add(struct open_waits *waits, const struct waffle_rec_halted *ha
  * thread that has woken since then waited for is not kept. */
 void open_waits_examine(struct open_waits *waits);
 
-/* Calls `pass` for the records of each wait: TRACE for stacks that were read here, or FRAMES for
- * those with frames of Python, of the time when the wait began, if it is known. Before them WAIT,
- * if it waits for a file. Then OPEN_WAIT, with the kernel's numbers of its stacks. Returns what
- * `pass` returned if that was not 0. */
+/* Calls `pass` for the records of each wait: WAIT if it waits for a file; TRACE for stacks that
+ * were read here, or FRAMES for those with frames of Python, of the time when the wait began, if it
+ * is known; then OPEN_WAIT, with the kernel's numbers of its stacks. Returns what `pass` returned
+ * if that was not 0. */
 int open_waits_each(struct open_waits *waits, int (*pass)(struct waffle_rec *rec, void *arg),
 		    void *arg);
 

@@ -87,7 +87,7 @@ size_t model_gpu_inits(const struct model_gpu *gpu, const struct model_gpu_init 
 
 /* ---- the whole ---- */
 
-static bool has_roles(const struct model *model)
+bool model_gpu_has_calls(const struct model *model)
 {
 	for (size_t i = 0; i < model->sites.len; i++) {
 		const struct site_info *site = &model->sites.data[i];
@@ -104,7 +104,7 @@ struct model_gpu *model_gpu_new(const struct model *model)
 	struct model_gpu *gpu;
 
 	/* Spans and events share one range of numbers (gpu_node()). */
-	if (!has_roles(model) || model->spans.len + model->events.len >= MODEL_NONE)
+	if (!model_gpu_has_calls(model) || model->spans.len + model->events.len >= MODEL_NONE)
 		return NULL;
 	gpu = memory_zeroed(1, sizeof(*gpu));
 	gpu->model = model;

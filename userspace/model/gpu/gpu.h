@@ -26,7 +26,9 @@
 
 struct model_gpu;
 
-/* NULL: no site of the capture has a role of CUDA or NCCL. */
+/* Whether a site of the capture has a role of CUDA or NCCL. */
+bool model_gpu_has_calls(const struct model *model);
+/* NULL: none has, or there are too many spans and events. */
 struct model_gpu *model_gpu_new(const struct model *model);
 void model_gpu_free(struct model_gpu *gpu);
 

@@ -74,6 +74,11 @@ struct gpu_timeline *gpu_timeline_new(const struct model *model)
 	return timeline_make(model, gpu_records_of(model));
 }
 
+struct gpu_timeline *gpu_timeline_of_calls(const struct model *model)
+{
+	return model_gpu_has_calls(model) ? gpu_timeline_new(model) : NULL;
+}
+
 struct gpu_timeline *gpu_timeline_take(struct model *model)
 {
 	struct gpu_records *records = model->gpu_records;

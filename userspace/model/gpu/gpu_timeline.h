@@ -141,7 +141,9 @@ struct gpu_timeline {
 };
 
 struct gpu_timeline *gpu_timeline_new(const struct model *model);
-/* The same of a model that was loaded with gpu_apart: takes the records out of it. */
+/* The same if the program made calls of a GPU; otherwise NULL. */
+struct gpu_timeline *gpu_timeline_of_calls(const struct model *model);
+/* gpu_timeline_new() of a model that was loaded with gpu_apart: takes the records out of it. */
 struct gpu_timeline *gpu_timeline_take(struct model *model);
 void gpu_timeline_free(struct gpu_timeline *timeline);
 

@@ -26,8 +26,10 @@ static void find_slow(struct html_causes *causes, const struct html_page *page)
 {
 	const struct report *report = page->report;
 	uint32_t *spans = memory_get((report->slowest.len + 1) * sizeof(*spans));
-	const struct why_query query = {
-		.spans = spans, .span_count = report->slowest.len, .names = page->names};
+	const struct why_query query = {.spans = spans,
+					.span_count = report->slowest.len,
+					.names = page->names,
+					.timeline = report->timeline};
 	struct error err = ERROR_INIT;
 
 	for (size_t i = 0; i < report->slowest.len; i++)

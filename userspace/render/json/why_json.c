@@ -304,6 +304,7 @@ static void polls_json(const struct why_json_printer *printer, const struct why_
 	json_object_begin(json);
 	json_field_u64(json, "sleeps", polls->sleeps);
 	json_field_u64(json, "slept_ns", polls->slept_ns);
+	json_field_u64(json, "checks", polls->checks);
 	json_field_u64(json, "ran_ns", polls->ran_ns);
 	if (call)
 		json_field_string(json, "seen_in", call);

@@ -100,8 +100,11 @@ static uint32_t slowest_span(const struct model *model, const char *name, uint64
 int view_find_window(const struct model *model, const struct view_options *options,
 		     struct view_ranking *ranking, struct error *err)
 {
+	int result = model_reaches(model, options->from_ts, err);
 	uint32_t index;
 
+	if (result)
+		return result;
 	*ranking = (struct view_ranking){
 		.first = MODEL_NONE, .from_ts = model->start_ts, .to_ts = model->end_ts};
 	if (options->from_ts > ranking->from_ts)

@@ -165,11 +165,17 @@ static void put_polls(const struct why_printer *printer, const struct why_polls 
 	fprintf(printer->out, ": %" PRIu64 " sleeps of ", polls->sleeps);
 	why_put_duration(printer, polls->slept_ns / polls->sleeps);
 	fputs(", it runs for ", printer->out);
-	why_put_duration(printer, polls->ran_ns / polls->sleeps);
+	why_put_duration(printer, polls->checks ? polls->ran_ns / polls->checks : 0);
 	fputs(" between them", printer->out);
 	call = polls->votes ? syscall_name(printer->model->meta->machine, polls->call) : NULL;
 	if (call)
 		fprintf(printer->out, ", seen in %s()", call);
+}
+
+/* A runtime that has nothing to run is a cause of its own, which says so. */
+static bool is_idle_loop(enum why_cause cause, bool idle)
+{
+	return idle && cause != WHY_IDLE;
 }
 
 /* Behind idle time of an event loop. */
@@ -199,7 +205,7 @@ static void put_culprit(const struct why_printer *printer, const struct why_part
 	}
 	if (part->thread >= model->threads.len && !part->object)
 		fputs(why_causes[part->cause].text, printer->out);
-	if (part->idle && part->cause != WHY_IDLE)
+	if (is_idle_loop(part->cause, part->idle))
 		fputs(IDLE_TEXT, printer->out);
 	put_polls(printer, &part->polls);
 }
@@ -237,7 +243,7 @@ static void print_by_cause(const struct why_printer *printer, const struct why_i
 			units_format_share(share, sums[i].ns, whole));
 		why_paint(printer, i ? "" : TERMINAL_BOLD);
 		fputs(why_causes[sums[i].cause].name, printer->out);
-		if (sums[i].idle && sums[i].cause != WHY_IDLE)
+		if (is_idle_loop(sums[i].cause, sums[i].idle))
 			fputs(" (idle)", printer->out);
 		why_paint(printer, TERMINAL_END);
 		if (sums[i].culprits < 2)
@@ -394,7 +400,7 @@ static void put_merged_culprit(const struct why_printer *printer,
 	} else if (!*glue) {
 		fputs(why_causes[part->cause].text, printer->out);
 	}
-	if (part->idle && part->cause != WHY_IDLE)
+	if (is_idle_loop(part->cause, part->idle))
 		fputs(IDLE_TEXT, printer->out);
 	put_polls(printer, &part->polls);
 }
@@ -483,7 +489,7 @@ static void print_waiters(const struct why_waiters *waiters, const struct why_vi
 {
 	const struct why *why = waiters->why;
 	const struct why_printer printer = {
-		.why = why, .model = why ? why->model : NULL, .view = view, .out = out};
+		.why = why, .model = why->model, .view = view, .out = out};
 	char share[UNITS_TEXT], time[UNITS_TEXT];
 
 	if (waiters->list.len)

@@ -218,28 +218,55 @@ static uint64_t binder_print(struct rust_name *name)
 
 /* ---- constants ---- */
 
+/* Prints 'a', '\n', or '\u{2764}' beyond ASCII. */
+static void character_put(struct rust_name *name, uint64_t number)
+{
+	static const char named[] = "\tt\rr\nn\'\'\\\\";
+	char text[20];
+
+	if (number > 0x10ffff || (number >= 0xd800 && number < 0xe000)) {
+		name->bad = true;
+		return;
+	}
+	snprintf(text, sizeof(text), "'\\u{%" PRIx64 "}'", number);
+	if (number >= ' ' && number < 0x7f)
+		snprintf(text, sizeof(text), "'%c'", (char)number);
+	if (!number)
+		snprintf(text, sizeof(text), "'\\0'");
+	for (size_t i = 0; named[i]; i += 2)
+		if (number == (uint64_t)named[i])
+			snprintf(text, sizeof(text), "'\\%c'", named[i + 1]);
+	put(name, text);
+}
+
+static bool is_hex(char c)
+{
+	return isdigit((unsigned char)c) || (c >= 'a' && c <= 'f');
+}
+
+#define SIGNED_TYPES "asilxn"
+
 static void hex_print(struct rust_name *name, char type)
 {
 	bool negative = eat(name, 'n');
 	const char *digits = name->text + name->at;
 	uint64_t number = 0;
-	char hex[20];
 	size_t len = 0;
 
-	for (; isxdigit((unsigned char)peek(name)); len++) {
+	for (; is_hex(peek(name)); len++) {
 		char c = next(name);
 
 		number = number << 4 |
-			 (uint64_t)(isdigit((unsigned char)c) ? c - '0' : (c | 32) - 'a' + 10);
+			 (uint64_t)(isdigit((unsigned char)c) ? c - '0' : c - 'a' + 10);
 	}
-	if (!eat(name, '_') || (type == 'b' && number > 1))
+	if (!eat(name, '_') || (negative && !strchr(SIGNED_TYPES, type)) ||
+	    (strchr("bc", type) && len > 16) || (type == 'b' && number > 1))
 		name->bad = true;
 	put(name, negative ? "-" : "");
 	if (type == 'b') {
 		put(name, number ? "true" : "false");
 	} else if (type == 'c') {
-		snprintf(hex, sizeof(hex), "'\\u{%" PRIx64 "}'", number & 0xffffff);
-		put(name, hex);
+		character_put(name, number);
 	} else if (len > 16) {
 		put(name, "0x");
 		put_bytes(name, digits, len);
@@ -596,10 +623,11 @@ static void suffix_print(struct rust_name *name, const char *suffix)
 
 bool demangle_rust(const char *symbol, char *text, size_t size)
 {
-	struct rust_name name = {.text = symbol + 2, .out = text, .out_size = size};
+	struct rust_name name = {.out = text, .out_size = size};
 
 	if (!demangle_is_rust(symbol) || !size)
 		return false;
+	name.text = symbol + 2;
 	name.len = strcspn(name.text, ".$");
 	path_print(&name, true);
 	name.quiet = true;

@@ -2,7 +2,8 @@
 /*
  * Demangles names of Rust, version 0: rustc's default since 1.95 (Rust RFC 2603). The older names
  * look like those of C++ and are left to its demangler. Hashes of crates and types of constants are
- * left out, as in Rust's own backtraces.
+ * left out, as in Rust's own backtraces. Unlike those, identifiers and characters beyond ASCII stay
+ * encoded: punycode{gre_jva7d}, '\u{2764}'.
  */
 #ifndef WAFFLE_TARGET_ELF_DEMANGLE_RUST_INTERNAL_H
 #define WAFFLE_TARGET_ELF_DEMANGLE_RUST_INTERNAL_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Terminals, and the process at the other end of a pseudo-terminal: sshd, tmux, script, a
- * container's shim. It holds a file of /dev/ptmx, of which /proc/PID/fdinfo shows the number of the
- * terminal (tty-index, since Linux 4.7).
+ * Terminals, and the process at the other end of a pseudo-terminal: sshd, tmux, script. It holds a
+ * file of /dev/ptmx, of which /proc/PID/fdinfo shows the number of the terminal (tty-index, since
+ * Linux 4.7).
  */
 #ifndef WAFFLE_TARGET_PROCESS_TERMINAL_H
 #define WAFFLE_TARGET_PROCESS_TERMINAL_H
@@ -24,7 +24,8 @@ struct terminal_file {
 
 /* Writes "terminal of process 4711, sshd", or "terminal" if nobody is known to be at the other end.
  * Only ancestors of the process are searched, since whoever makes a terminal starts the program in
- * it. False: the device is no terminal. */
+ * it, and only those with the same mounts: a container's terminals have numbers of their own, so
+ * its shim is not found. False: the device is no terminal. */
 bool terminal_describe(char *text, size_t size, pid_t pid, const struct terminal_file *file);
 /* The process in such a text; 0: none. */
 uint32_t terminal_process(const char *text);
