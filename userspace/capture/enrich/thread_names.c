@@ -48,7 +48,7 @@ struct found_name {
 };
 
 struct thread_names {
-	const struct kernel *kernel;
+	struct kernel *kernel;
 	const struct stacks *stacks;
 	struct map thread_at, process_at; /* tid, pid → index */
 	VEC(struct named_thread) threads;
@@ -62,7 +62,7 @@ struct thread_names {
 	uint64_t took_ns;             /* by the search so far */
 };
 
-struct thread_names *thread_names_open(const struct kernel *kernel, const struct stacks *stacks)
+struct thread_names *thread_names_open(struct kernel *kernel, const struct stacks *stacks)
 {
 	struct thread_names *names = calloc(1, sizeof(*names));
 
@@ -211,6 +211,8 @@ void thread_names_forget(struct thread_names *names, pid_t pid)
 {
 	uint32_t index = map_get(&names->process_at, (uint64_t)pid);
 
+	if (!names->stacks) /* a forked child has its parent's interpreter there */
+		kernel_stack_process(names->kernel, pid, NULL);
 	if (index == MAP_NONE)
 		return;
 	if (names->searched == pid)
@@ -223,12 +225,26 @@ void thread_names_forget(struct thread_names *names, pid_t pid)
 	(void)vec_push(&names->unused_processes, index);
 }
 
+/* Keeps a name that the kernel has read, if it has read the same twice. */
+static void name_take(struct thread_names *names, const struct waffle_rec_python_name *rec)
+{
+	struct found_name found = {.tid = rec->rec.tid, .pid = (pid_t)rec->tgid};
+
+	if (rec->text.bytes <= sizeof(rec->name) && names->found.len < FOUND_MAX &&
+	    !memcmp(rec->name, rec->again, rec->text.bytes) &&
+	    python_text_decode(&rec->text, rec->name, sizeof(rec->name), found.name,
+			       sizeof(found.name)))
+		(void)vec_push(&names->found, found);
+}
+
 void thread_names_record(struct thread_names *names, const struct waffle_rec *rec)
 {
 	const struct waffle_rec_exit *end = (const struct waffle_rec_exit *)rec;
 
 	if (rec->kind == WAFFLE_REC_TASK)
 		task_follow(names, (const struct waffle_rec_task *)rec);
+	else if (rec->kind == WAFFLE_REC_PYTHON_NAME)
+		name_take(names, (const struct waffle_rec_python_name *)rec);
 	else if (rec->kind == WAFFLE_REC_EXEC || rec->tid == end->tgid)
 		thread_names_forget(names, (pid_t)end->tgid);
 	else
@@ -312,6 +328,7 @@ static bool search_step(struct thread_names *names)
 static const struct python *interpreter_of(struct thread_names *names,
 					   struct named_process *process, const struct image *image)
 {
+	struct waffle_stack_process sent = {0};
 	struct error gone = ERROR_INIT;
 	struct mappings mappings;
 
@@ -321,6 +338,9 @@ static const struct python *interpreter_of(struct thread_names *names,
 		return &process->python;
 	python_find(&process->python, image, process->pid, &mappings, true);
 	mappings_free(&mappings);
+	sent.python = process->python.kernel;
+	if (sent.python.runtime) /* from now on, the kernel reads the names of new threads */
+		kernel_stack_process(names->kernel, process->pid, &sent);
 	return &process->python;
 }
 
