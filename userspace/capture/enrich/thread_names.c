@@ -187,21 +187,36 @@ static bool thread_add(struct thread_names *names, struct named_process *process
 	return true;
 }
 
+/* Whether a process is worth a look before it has threads: its interpreter is looked for, so that
+ * the kernel can name them. Many new ones are gone by then. `stacks` finds interpreters itself. */
+static bool is_older(const struct thread_names *names, const struct waffle_rec_task *task)
+{
+	return !names->stacks && task->rec.ts - task->start_ts >= pauses_ns[0];
+}
+
+/* Whether a thread is followed, unless there is no memory for it. */
+static bool thread_follow(struct thread_names *names, struct named_process *process,
+			  const struct waffle_rec_task *task)
+{
+	uint32_t index = map_get(&names->thread_at, task->rec.tid);
+
+	if (index != MAP_NONE && names->threads.data[index].rec.start_ts == task->start_ts &&
+	    names->threads.data[index].rec.tgid == task->tgid)
+		return true;
+	thread_remove(names, task->rec.tid);
+	return thread_add(names, process, task);
+}
+
 /* The main thread is left out: its name in the kernel is that of the program. */
 static void task_follow(struct thread_names *names, const struct waffle_rec_task *task)
 {
-	uint32_t index = map_get(&names->thread_at, task->rec.tid);
+	bool is_main = task->rec.tid == task->tgid;
 	struct named_process *process;
 
-	if (!(task->flags & WAFFLE_TASK_TRACED_FLAG) || task->rec.tid == task->tgid)
+	if (!(task->flags & WAFFLE_TASK_TRACED_FLAG) || (is_main && !is_older(names, task)))
 		return;
-	if (index != MAP_NONE && (names->threads.data[index].rec.start_ts != task->start_ts ||
-				  names->threads.data[index].rec.tgid != task->tgid)) {
-		thread_remove(names, task->rec.tid);
-		index = MAP_NONE;
-	}
 	process = process_of(names, task->tgid);
-	if (!process || (index == MAP_NONE && !thread_add(names, process, task)))
+	if (!process || (!is_main && !thread_follow(names, process, task)))
 		return;
 	process->seen_ts = task->rec.ts;
 	process_wake(names, process);
