@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/enrich/thread_names_internal.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,13 +33,15 @@ struct named_thread {
 };
 
 struct named_process {
-	pid_t pid;            /* 0: unused */
-	uint32_t thread;      /* the first one; MAP_NONE: none */
-	uint32_t looks;       /* since a thread was last seen */
-	uint64_t due_ns;      /* when it is looked at; UINT64_MAX: not until a thread is seen */
-	uint64_t rest_ns;     /* it is not looked at before, because of COST */
-	uint64_t seen_ts;     /* of its last TASK record */
-	struct python python; /* if stacks are not recorded */
+	pid_t pid;        /* 0: unused */
+	uint32_t thread;  /* the first one; MAP_NONE: none */
+	uint32_t looks;   /* since a thread was last seen */
+	uint64_t due_ns;  /* when it is looked at; UINT64_MAX: not until a thread is seen */
+	uint64_t rest_ns; /* it is not looked at before, because of COST */
+	uint64_t seen_ts; /* of its last TASK record */
+	/* If stacks are not recorded; `parsing`: a file that may be Python's is not parsed yet. */
+	struct python python;
+	bool parsing;
 };
 
 struct found_name {
@@ -351,7 +354,8 @@ static const struct python *interpreter_of(struct thread_names *names,
 		return stacks_interpreter(names->stacks, (uint32_t)process->pid);
 	if (process->python.found || process_mappings(&mappings, process->pid, &gone))
 		return &process->python;
-	python_find(&process->python, image, process->pid, &mappings, true);
+	process->parsing =
+		python_find(&process->python, image, process->pid, &mappings, true) == -EAGAIN;
 	mappings_free(&mappings);
 	sent.python = process->python.kernel;
 	if (sent.python.runtime) /* from now on, the kernel reads the names of new threads */
@@ -389,7 +393,7 @@ static void turn_end(struct thread_names *names, struct named_process *process, 
 {
 	process->rest_ns = now_ns + COST * names->took_ns;
 	process->due_ns = UINT64_MAX;
-	if (++process->looks >= LOOKS || !lacks_names(names, process))
+	if (!process->parsing && (++process->looks >= LOOKS || !lacks_names(names, process)))
 		return;
 	process->due_ns = now_ns + pauses_ns[process->looks];
 	if (process->due_ns < process->rest_ns)
