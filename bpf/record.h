@@ -47,14 +47,15 @@ enum waffle_rec_kind {
 	WAFFLE_REC_KIND_COUNT,
 	/* Only between the kernel and userspace, never in a file: */
 	WAFFLE_REC_FRAMES = WAFFLE_REC_KIND_COUNT,
-	WAFFLE_REC_CODE,      /* a Python code object that frames refer to */
-	WAFFLE_REC_TRACE,     /* a stack that later records refer to by its number */
-	WAFFLE_REC_RING,      /* a thread of a program with libwaffle has made a ring */
-	WAFFLE_REC_TRACK_HIT, /* of a ring: becomes ON_TRACK, HIT and SPAN_END */
-	WAFFLE_REC_HALTED,    /* a thread that is blocked at the end: becomes OPEN_WAIT */
-	WAFFLE_REC_SOCKET,    /* a server's connection: becomes HIT and SPAN_END of a request */
-	WAFFLE_REC_ENDPOINTS, /* the addresses of a socket that a later wait is for */
-	WAFFLE_REC_WATCHED,   /* an access to a function of Python: becomes HIT or RETURN */
+	WAFFLE_REC_CODE,        /* a Python code object that frames refer to */
+	WAFFLE_REC_TRACE,       /* a stack that later records refer to by its number */
+	WAFFLE_REC_RING,        /* a thread of a program with libwaffle has made a ring */
+	WAFFLE_REC_TRACK_HIT,   /* of a ring: becomes ON_TRACK, HIT and SPAN_END */
+	WAFFLE_REC_HALTED,      /* a thread that is blocked at the end: becomes OPEN_WAIT */
+	WAFFLE_REC_SOCKET,      /* a server's connection: becomes HIT and SPAN_END of a request */
+	WAFFLE_REC_ENDPOINTS,   /* the addresses of a socket that a later wait is for */
+	WAFFLE_REC_WATCHED,     /* an access to a function of Python: becomes HIT or RETURN */
+	WAFFLE_REC_PYTHON_NAME, /* the name of a new thread in Python: becomes THREAD_NAME */
 	WAFFLE_REC_RING_COUNT
 };
 
@@ -353,6 +354,16 @@ struct waffle_rec_thread_name {
 	__u32 reserved;
 	__u64 start_ts;
 	char name[WAFFLE_THREAD_NAME]; /* UTF-8, NUL-padded */
+};
+
+/* The same, which the kernel has read: as CPython stores it, twice. It counts only if both readings
+ * are the same. text.bytes 0: it changed meanwhile. */
+struct waffle_rec_python_name {
+	struct waffle_rec rec;
+	__u32 tgid;
+	__u32 reserved;
+	struct waffle_code_text text;
+	__u8 name[4 * WAFFLE_THREAD_NAME], again[4 * WAFFLE_THREAD_NAME];
 };
 
 struct waffle_rec_fork {

@@ -3,6 +3,7 @@
  * thread, and the switch that brings the thread onto a CPU records it. */
 #include "vmlinux.h"
 #include "shared.h"
+#include "thread_name.bpf.h"
 #include "wait.h"
 
 struct {
@@ -133,6 +134,18 @@ static __always_inline __u64 waited_long(const struct thread_state *state, __u32
 	return waited_ns >= config.wait_min_ns ? waited_ns ?: 1 : 0;
 }
 
+/* A thread of the target wakes another one, perhaps for the first time. */
+static __always_inline void waker_name(struct task_struct *waker, __u64 now)
+{
+	struct thread_state *state;
+
+	if (now - waker->start_time >= THREAD_NAME_NEW_NS)
+		return;
+	state = bpf_task_storage_get(&threads, waker, NULL, 0);
+	if (state && state->name_tries > 1)
+		thread_name_try(state, waker);
+}
+
 static __always_inline void woken(void *ctx, struct task_struct *task, __u32 flags)
 {
 	struct thread_state *state = finished ? NULL : thread_get(task);
@@ -142,9 +155,11 @@ static __always_inline void woken(void *ctx, struct task_struct *task, __u32 fla
 	if (!state)
 		return;
 	waker = bpf_get_current_task_btf();
-	if (!target_maybe(waker->tgid))
-		name_stranger(waker);
 	state->wake_ts = bpf_ktime_get_ns();
+	if (target_maybe(waker->tgid))
+		waker_name(waker, state->wake_ts);
+	else
+		name_stranger(waker);
 	state->waker_tid = waker->pid;
 	state->wake_flags = flags | interrupt_flags(ctx, waker, state);
 	if (state->on_cpu != THREAD_ON_CPU)
@@ -414,5 +429,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	rec->flags = flags;
 	rec->reserved = 0;
 	slot_publish(state);
+	if (from && from->name_tries && from->wait.blocks)
+		thread_name_try(from, prev);
 	return 0;
 }

@@ -29,13 +29,7 @@ struct {
 	__array(values, struct slab_map);
 } unwind_slabs SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, WAFFLE_MAX_TARGETS);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, __u32);
-	__type(value, struct waffle_stack_process);
-} stack_processes SEC(".maps");
+struct stack_processes_map stack_processes SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -289,25 +283,6 @@ static __always_inline void user_walk(struct storage_walk *walk, struct task_str
 }
 
 /* ---- Python ---- */
-
-/* Copies the text of a str; longer ones are cut. */
-static __always_inline void text_copy(const struct waffle_python *python, __u64 object,
-				      struct waffle_code_text *text, void *to, __u32 room)
-{
-	__u64 length = word_at(object + WAFFLE_PYTHON_LENGTH), bytes;
-	__u32 state = 0;
-
-	bpf_probe_read_user(&state, sizeof(state), (void *)(object + WAFFLE_PYTHON_STATE));
-	object += WAFFLE_PYTHON_ASCII(state) ? python->ascii_bytes : python->compact_bytes;
-	bytes = length * WAFFLE_PYTHON_KIND(state);
-	if (length > room || bytes > room)
-		bytes = room;
-	barrier_var(bytes); /* checked next to its use, for the verifier of 6.1 */
-	if (bytes > room || bpf_probe_read_user(to, bytes, (void *)object))
-		bytes = 0;
-	text->state = state;
-	text->bytes = bytes;
-}
 
 static __noinline bool code_emit(struct storage_walk *walk, const struct code_key *key)
 {

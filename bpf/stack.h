@@ -38,7 +38,17 @@ struct waffle_python {
 	__u32 code_file, code_name, code_first_line, code_table, code_instructions;
 	__u32 ascii_bytes;   /* size of a PyASCIIObject, which its text follows */
 	__u32 compact_bytes; /* size of a PyCompactUnicodeObject, for other texts */
+	__u32 version;       /* PY_VERSION_HEX; before 3.11 without the micro version; 0: unknown */
+	/* For the names of threads; 0: unknown. */
+	__u32 code_short_name;  /* PyCodeObject: co_name, which is not qualified */
+	__u32 frame_locals;     /* of a frame: its local variables */
+	__u32 type_cached_keys; /* PyHeapTypeObject: ht_cached_keys */
 };
+
+/* Offsets in objects that are the same in all versions: Include/object.h and
+ * Include/cpython/object.h. */
+#define WAFFLE_PYTHON_TYPE 8         /* PyObject: ob_type */
+#define WAFFLE_PYTHON_TYPE_FLAGS 168 /* PyTypeObject: tp_flags */
 
 /* Offsets in a str object: Include/cpython/unicodeobject.h. */
 #define WAFFLE_PYTHON_LENGTH 16 /* characters; of a bytes object: bytes */

@@ -4,6 +4,7 @@
 #include "shared.h"
 #include "python_thread.bpf.h"
 #include "stack.h"
+#include "thread_name.bpf.h"
 #include "thread_storage.bpf.h"
 #include "wait.h"
 
@@ -144,12 +145,15 @@ SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
 	__u32 cpu = bpf_get_smp_processor_id(), tgid = child->tgid;
+	struct thread_state *state;
 	struct waffle_rec_fork *rec;
 
 	if (finished || !target_has(parent->tgid))
 		return 0;
 	if (parent->tgid == child->tgid) {
-		thread_born(child);
+		state = thread_born(child);
+		if (state && thread_name_wanted(tgid))
+			state->name_tries = THREAD_NAME_TRIES;
 		return 0;
 	}
 	if (config.follow_children) {

@@ -13,6 +13,7 @@ import tracer
 from tracer import children_of
 
 PROGRAM = tracer.PROGRAMS / "thread_names.py"
+SHORT = tracer.PROGRAMS / "short_threads.py"
 
 
 def names_of(capture, pid):
@@ -160,6 +161,86 @@ def test_threads_that_come_and_go_have_their_names_or_none(waffle, tmp_path):
     found = [(r["tid"], r["name"]) for r in capture.records("thread_name")]
     told = [tuple(pair) for pair in json.loads(capture.result.stdout)]
     assert len(told) == 300 and found and set(found) <= set(told)
+
+
+def captured_short_threads(waffle, program, *options, pid=None):
+    """Attaches to short_threads.py, and waits until the interpreter is found. Returns the names in the capture, and those
+    that Python knew."""
+    attached = waffle.attach("-p", pid or program.pid, "-q", "--no-report", *options)
+    attached.wait_ready()
+    time.sleep(1)
+    told = json.loads(program.ask("go", "names"))
+    return attached.stop(), told
+
+
+def check_short_threads(found, expected):
+    """A thread that renames itself has one of its two names, and most of them have the last one."""
+    assert set(found) == set(expected)
+    different = {tid: name for tid, name in found.items() if name != expected[tid]}
+    assert all(expected[tid] == f"was {name}" for tid, name in different.items())
+    assert len(different) < sum(name.startswith("was ") for name in expected.values()) / 2
+
+
+@pytest.mark.parametrize("python", tracer.interpreters())
+@pytest.mark.parametrize("options", [(), ("--stacks", "sched")], ids=["plain", "stacks"])
+@tracer.tries(3)  # whether the interpreter is found by then is up to the machine, too
+def test_threads_of_milliseconds_have_the_names_that_python_gave_them(waffle, start, python, options):
+    program = start(python, SHORT)
+    program.until("ready")
+    capture, told = captured_short_threads(waffle, program, *options)
+    check_short_threads(names_of(capture, program.pid), expected_names(told))
+    capture.check_sums(lost=0)
+
+
+@pytest.mark.parametrize("options", [(), ("--stacks", "sched")], ids=["plain", "stacks"])
+@tracer.tries(3)  # whether the interpreter is found by then is up to the machine, too
+def test_threads_of_milliseconds_of_a_forked_child_have_names(waffle, start, options):
+    program = start(sys.executable, SHORT, "fork")
+    program.until("ready")
+    capture, told = captured_short_threads(waffle, program, "--follow", *options)
+    check_short_threads(names_of(capture, told["pid"]), expected_names(told))
+
+
+def test_threads_of_milliseconds_have_names_where_the_process_sees_other_tids(waffle, start):
+    program = start("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable, SHORT)
+    program.until("ready")
+    [pid] = children_of(program.pid)
+    capture, told = captured_short_threads(waffle, program, "--stacks", "sched", pid=pid)
+    expected = list(expected_names(told).values())
+    found = list(names_of(capture, pid).values())
+    assert len(found) == len(expected) > 250 and told["pid"] == 1
+    assert {name.removeprefix("was ") for name in found} == {name.removeprefix("was ") for name in expected}
+
+
+def test_many_threads_whose_names_differ_in_numbers_are_of_one_kind(waffle, start, tmp_path):
+    script = tmp_path / "jobs.py"
+    script.write_text(
+        "import sys, threading, time\n"
+        "print('ready', flush=True)\n"
+        "sys.stdin.readline()\n"
+        "def jobs(name, count):\n"
+        "    threads = [threading.Thread(target=time.sleep, args=(0.02,), name=f'{name}-{i}') for i in range(count)]\n"
+        "    for thread in threads: thread.start()\n"
+        "    for thread in threads: thread.join()\n"
+        "jobs('job', 40)\n"
+        "jobs('pool', 32)\n"
+        "print('done', flush=True)\n"
+        "sys.stdin.readline()\n",
+        encoding="utf-8",
+    )
+    program = start(sys.executable, script)
+    program.until("ready")
+    attached = waffle.attach("-p", program.pid, "-q", "--no-report", "--stacks", "sched")
+    attached.wait_ready()
+    time.sleep(1)
+    program.ask("go", "done")
+    capture = attached.stop()
+    assert len(names_of(capture, program.pid)) == 72
+    said = waffle.ok("why", "--thread", "job-N", capture.path).stdout
+    assert said.startswith("40 threads named job-N, together ")
+    assert waffle.ok("why", "--thread", "job-7", capture.path).stdout.startswith("job-7 (")
+    assert waffle.ok("why", "--thread", "pool-7", capture.path).stdout.startswith("pool-7 (")
+    assert "no thread 'pool-N'" in waffle.call("why", "--thread", "pool-N", capture.path).stderr
 
 
 def test_made_up_threads_name_only_themselves(waffle, built, start):

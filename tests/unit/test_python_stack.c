@@ -221,7 +221,7 @@ static void test_a_process_without_python_has_none(void **state)
 	python_find(&python, &image, getpid(), &mappings, false);
 	image_close(&image);
 	assert_false(python.found);
-	assert_int_equal(python.version, 0);
+	assert_int_equal(python.kernel.version, 0);
 	assert_true(!python.kernel.runtime);
 	mappings_free(&mappings);
 }

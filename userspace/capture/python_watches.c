@@ -166,7 +166,7 @@ static int function_watch(struct python_watches *watches, struct watched_process
 		.first_line = code->first_line,
 		.function = number,
 		.first = code->first,
-		.return_opcode = python->version >> 16 == 0x030b ? RETURN_VALUE_3_11 : 0,
+		.return_opcode = python->kernel.version >> 16 == 0x030b ? RETURN_VALUE_3_11 : 0,
 	};
 	struct kernel_watch *made;
 	int result = kernel_watch_python(watches->options.kernel, &made, process->pid, &watch);

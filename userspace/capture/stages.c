@@ -82,6 +82,13 @@ static int function_follow(const struct stages *stages, struct stage_record *rec
 				 : -EINVAL;
 }
 
+/* The thread may end next, so its name is passed on at once. */
+static int thread_name_follow(const struct stages *stages, struct stage_record *record)
+{
+	enrich_threads(stages->enrich, record->rec);
+	return stages_names(stages) ?: STAGE_TAKEN;
+}
+
 /* Asks for values that may be redacted next, as the filter in the kernel does. */
 static int hits_filter(const struct stages *stages, struct stage_record *record)
 {
@@ -303,6 +310,7 @@ int stages_pass(struct stages *stages, struct waffle_rec *rec)
 	STAGE(track_expand, KIND(TRACK_HIT));
 	STAGE(request_follow, KIND(SOCKET));
 	STAGE(function_follow, KIND(WATCHED) | KIND(FORK) | KIND(EXEC) | KIND(EXIT));
+	STAGE(thread_name_follow, KIND(PYTHON_NAME));
 	STAGE(hits_filter, KIND(HIT) | KIND(SPAN_END));
 	result = result ?: record_finish(stages, record, kind);
 	return result == STAGE_TAKEN ? 0 : result;

@@ -348,4 +348,5 @@ const struct record_kind record_kinds[] = {
 	[WAFFLE_REC_SOCKET] = RING(socket, SPANS, offsetof(struct waffle_rec_socket, frame_bytes)),
 	[WAFFLE_REC_ENDPOINTS] = RING(endpoints, WAITS, 0),
 	[WAFFLE_REC_WATCHED] = RING(watched, SPANS, 0),
+	[WAFFLE_REC_PYTHON_NAME] = RING(python_name, WAITS, 0),
 };

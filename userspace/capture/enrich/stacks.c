@@ -365,11 +365,11 @@ static void python_look(struct stacks *stacks, struct stack_process *process, pi
 	image_close(&image);
 	if (!python->found || python->kernel.runtime)
 		return;
-	if (python->version)
+	if (python->kernel.version)
 		snprintf(stacks->warning, sizeof(stacks->warning),
 			 "stacks: pid %d: Python %u.%u is not supported, so they lack its frames; "
 			 "3.8 to 3.14 with the global lock are",
-			 pid, python->version >> 24, python->version >> 16 & 0xff);
+			 pid, python->kernel.version >> 24, python->kernel.version >> 16 & 0xff);
 	else
 		snprintf(stacks->warning, sizeof(stacks->warning),
 			 "stacks: pid %d: they lack the frames of this Python, whose version is "

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The names that Python's module threading gave to threads (target/process/python_threads.h). The
- * threads of a process are looked at some milliseconds after one of them was first seen or was
- * renamed, a few times more while one has no name, and at the end of the capture. A thread that is
- * gone by then keeps the kernel's name.
+ * kernel reads those of new threads (bpf/thread_name.bpf.h), in processes whose interpreter is
+ * known. For the others, the threads of a process are looked at some milliseconds after one of them
+ * was first seen or was renamed, a few times more while one has no name, and at the end of the
+ * capture.
  */
 #ifndef WAFFLE_CAPTURE_ENRICH_THREAD_NAMES_INTERNAL_H
 #define WAFFLE_CAPTURE_ENRICH_THREAD_NAMES_INTERNAL_H
@@ -15,10 +16,10 @@ struct thread_names;
 
 /* `stacks` knows the interpreters of processes; without it (NULL), only files whose names contain
  * "python" are searched. Returns NULL without memory. */
-struct thread_names *thread_names_open(const struct kernel *kernel, const struct stacks *stacks);
+struct thread_names *thread_names_open(struct kernel *kernel, const struct stacks *stacks);
 void thread_names_close(struct thread_names *names);
 
-/* Follows TASK, EXEC and EXIT records. */
+/* Follows TASK, EXEC and EXIT records, and takes names from PYTHON_NAME records. */
 void thread_names_record(struct thread_names *names, const struct waffle_rec *rec);
 /* The process has ended. */
 void thread_names_forget(struct thread_names *names, pid_t pid);

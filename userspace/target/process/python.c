@@ -9,16 +9,19 @@
 #include "target/process/program_facts.h"
 
 #define COOKIE "xdebugpy" /* _Py_Debug_Cookie */
+#define TYPE_NAME 24      /* PyTypeObject: tp_name */
 
 /* ---- offsets, by version ---- */
 
-/* In 3.8 to 3.10 only the index of a frame's last instruction, f_lasti, differs. */
-#define OFFSETS_BEFORE_3_11(last, unit)                                                            \
+/* In 3.8 to 3.10 only these differ: the index of a frame's last instruction (f_lasti), its local
+ * variables (f_localsplus), and a type's ht_cached_keys. */
+#define OFFSETS_BEFORE_3_11(last, unit, locals, cached_keys)                                       \
 	{                                                                                          \
 		.interpreters_main = 40, .threads_head = 8, .thread_next = 8, .thread_key = 176,   \
 		.thread_frame = 24, .frame_code = 32, .frame_previous = 24, .frame_instr = (last), \
 		.index_bytes = (unit), .code_file = 104, .code_name = 112, .code_first_line = 40,  \
-		.code_table = 120, .ascii_bytes = 48, .compact_bytes = 72,                         \
+		.code_table = 120, .ascii_bytes = 48, .compact_bytes = 72, .code_short_name = 112, \
+		.frame_locals = (locals), .type_cached_keys = (cached_keys),                       \
 	}
 
 /* From Include/internal/pycore_{runtime,interp,frame}.h, Include/cpython/{pystate,code,object}.h;
@@ -30,27 +33,10 @@ static const struct {
 	uint32_t runtime_bytes;
 	struct waffle_python kernel;
 	uint32_t native_thread_id; /* 0: threads have none */
-	uint32_t code_short_name;
-	uint32_t frame_locals, type_cached_keys; /* f_localsplus, localsplus; ht_cached_keys */
 } known[] = {
-	{.version = 0x0308,
-	 .runtime_bytes = 1464,
-	 .kernel = OFFSETS_BEFORE_3_11(104, 1),
-	 .code_short_name = 112,
-	 .frame_locals = 360,
-	 .type_cached_keys = 872},
-	{.version = 0x0309,
-	 .runtime_bytes = 656,
-	 .kernel = OFFSETS_BEFORE_3_11(104, 1),
-	 .code_short_name = 112,
-	 .frame_locals = 360,
-	 .type_cached_keys = 864},
-	{.version = 0x030a,
-	 .runtime_bytes = 672,
-	 .kernel = OFFSETS_BEFORE_3_11(96, 2),
-	 .code_short_name = 112,
-	 .frame_locals = 352,
-	 .type_cached_keys = 872},
+	{.version = 0x0308, .runtime_bytes = 1464, .kernel = OFFSETS_BEFORE_3_11(104, 1, 360, 872)},
+	{.version = 0x0309, .runtime_bytes = 656, .kernel = OFFSETS_BEFORE_3_11(104, 1, 360, 864)},
+	{.version = 0x030a, .runtime_bytes = 672, .kernel = OFFSETS_BEFORE_3_11(96, 2, 352, 872)},
 	{
 		.version = 0x030b,
 		.kernel = {.interpreters_main = 48,
@@ -72,11 +58,11 @@ static const struct {
 			   .code_table = 136,
 			   .code_instructions = 184,
 			   .ascii_bytes = 48,
-			   .compact_bytes = 72},
+			   .compact_bytes = 72,
+			   .code_short_name = 120,
+			   .frame_locals = 72, /* localsplus */
+			   .type_cached_keys = 872},
 		.native_thread_id = 160,
-		.code_short_name = 120,
-		.frame_locals = 72,
-		.type_cached_keys = 872,
 	},
 	{
 		.version = 0x030c,
@@ -98,11 +84,11 @@ static const struct {
 			   .code_table = 136,
 			   .code_instructions = 192,
 			   .ascii_bytes = 40,
-			   .compact_bytes = 56},
+			   .compact_bytes = 56,
+			   .code_short_name = 120,
+			   .frame_locals = 72,
+			   .type_cached_keys = 880},
 		.native_thread_id = 144,
-		.code_short_name = 120,
-		.frame_locals = 72,
-		.type_cached_keys = 880,
 	},
 };
 
@@ -184,8 +170,8 @@ static bool offsets_make_sense(const uint64_t *words)
 /* The offset of ht_cached_keys. 0: the section of types is not where we expect it. */
 static uint32_t cached_keys_told(const uint64_t *type)
 {
-	return type[OFFSET_TYPE_NAME] == PYTHON_TYPE_NAME &&
-			       type[OFFSET_TYPE_FLAGS] == PYTHON_TYPE_FLAGS &&
+	return type[OFFSET_TYPE_NAME] == TYPE_NAME &&
+			       type[OFFSET_TYPE_FLAGS] == WAFFLE_PYTHON_TYPE_FLAGS &&
 			       type[OFFSET_TYPE_SIZE] < 1u << 12
 		       ? (uint32_t)type[OFFSET_TYPE_SIZE] + CACHED_KEYS_AFTER_TYPE
 		       : 0;
@@ -197,18 +183,15 @@ static void offsets_ask(struct python *python, const struct image *image, uint64
 
 	if (!image_read(image, runtime, words, sizeof(words)) || !offsets_make_sense(words))
 		return;
-	python->version = (uint32_t)words[OFFSET_VERSION];
+	python->kernel.version = (uint32_t)words[OFFSET_VERSION];
 	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
 		const uint64_t *thread = words + told[i].thread_state;
 		const uint64_t *frame = words + told[i].interpreter_frame;
 		const uint64_t *code = words + told[i].code_object;
 
 		/* Free-threaded builds lay out objects differently. */
-		if (python->version >> 16 != told[i].version || words[OFFSET_FREE_THREADED])
+		if (python->kernel.version >> 16 != told[i].version || words[OFFSET_FREE_THREADED])
 			continue;
-		python->code_short_name = (uint32_t)code[OFFSET_CODE_NAME];
-		python->frame_locals = (uint32_t)frame[OFFSET_FRAME_LOCALS];
-		python->type_cached_keys = cached_keys_told(words + told[i].type_object);
 		python->kernel = (struct waffle_python){
 			.runtime = runtime,
 			.interpreters_main = (uint32_t)words[OFFSET_INTERPRETERS_HEAD],
@@ -229,6 +212,10 @@ static void offsets_ask(struct python *python, const struct image *image, uint64
 			.code_instructions = (uint32_t)code[OFFSET_CODE_INSTRUCTIONS],
 			.ascii_bytes = 40,
 			.compact_bytes = 56,
+			.version = python->kernel.version,
+			.code_short_name = (uint32_t)code[OFFSET_CODE_NAME],
+			.frame_locals = (uint32_t)frame[OFFSET_FRAME_LOCALS],
+			.type_cached_keys = cached_keys_told(words + told[i].type_object),
 		};
 	}
 }
@@ -239,17 +226,15 @@ static void offsets_ask(struct python *python, const struct image *image, uint64
 static void offsets_know(struct python *python, const struct image *image,
 			 const struct python_place *place)
 {
-	if (place->version_at)
-		python->version = (uint32_t)read_word(image, place->version_at);
+	uint32_t version = place->version_at ? (uint32_t)read_word(image, place->version_at) : 0;
+
+	python->kernel.version = version;
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-		if (place->version_at ? python->version >> 16 != known[i].version
+		if (place->version_at ? version >> 16 != known[i].version
 				      : place->runtime_bytes != known[i].runtime_bytes)
 			continue;
-		python->version = place->version_at ? python->version : known[i].version << 16;
 		python->kernel = known[i].kernel;
-		python->code_short_name = known[i].code_short_name;
-		python->frame_locals = known[i].frame_locals;
-		python->type_cached_keys = known[i].type_cached_keys;
+		python->kernel.version = place->version_at ? version : known[i].version << 16;
 		python->kernel.thread_key =
 			thread_key(known[i].kernel.thread_key, known[i].native_thread_id);
 		python->kernel.runtime = python->kernel.thread_key ? place->runtime : 0;

@@ -16,12 +16,6 @@
 #include "target/process/image.h"
 #include "target/process/process.h"
 
-/* Offsets in objects that are the same in all versions: Include/object.h and
- * Include/cpython/object.h. */
-#define PYTHON_OBJECT_TYPE 8  /* PyObject: ob_type */
-#define PYTHON_TYPE_NAME 24   /* PyTypeObject: tp_name */
-#define PYTHON_TYPE_FLAGS 168 /* PyTypeObject: tp_flags */
-
 /* Code of the interpreter in the process; all 0: unknown. */
 struct python_code_range {
 	uint64_t start, end;           /* of the mapping with its loop */
@@ -31,13 +25,8 @@ struct python_code_range {
 struct python {
 	struct waffle_python kernel; /* runtime 0: no interpreter, or an unsupported one */
 	bool found;                  /* there is an interpreter, supported or not */
-	uint32_t version;            /* PY_VERSION_HEX; 0: unknown, as before 3.11 */
 	struct python_code_range code;
-	uint64_t code_type;       /* address of PyCode_Type; 0: unknown */
-	uint32_t code_short_name; /* PyCodeObject: co_name, which is not qualified */
-	/* For the names of threads (python_threads.h); 0: unknown. */
-	uint32_t frame_locals;     /* of a frame: its local variables */
-	uint32_t type_cached_keys; /* PyHeapTypeObject: ht_cached_keys */
+	uint64_t code_type; /* address of PyCode_Type; 0: unknown */
 };
 
 /*

@@ -41,7 +41,7 @@ static bool is_living(const struct python *python, uint64_t references)
 {
 	uint32_t low = (uint32_t)references, high = (uint32_t)(references >> 32);
 
-	if (python->version >= 0x030e0000)
+	if (python->kernel.version >= 0x030e0000)
 		high &= 0xffff;
 	return low && !high && (low < REFERENCES_MAX || low >= IMMORTAL_MIN);
 }
@@ -57,7 +57,7 @@ bool python_code_at(struct python_code *code, const struct python *python,
 
 	*code = (struct python_code){.address = address};
 	if (!word_read(image, address, &references) ||
-	    !word_read(image, address + PYTHON_OBJECT_TYPE, &type) || type != python->code_type ||
+	    !word_read(image, address + WAFFLE_PYTHON_TYPE, &type) || type != python->code_type ||
 	    !is_living(python, references) ||
 	    !word_read(image, address + python->kernel.code_name, &code->name) ||
 	    !image_read(image, address + (old ? FLAGS_BEFORE_3_11 : FLAGS_SINCE_3_11), &flags,
@@ -154,7 +154,7 @@ static uint64_t chunk_bytes(const struct codes_search *search)
 static void code_check(struct codes_search *search, uint64_t address, const uint64_t *words,
 		       size_t count)
 {
-	size_t at = search->python->code_short_name / 8;
+	size_t at = search->python->kernel.code_short_name / 8;
 	struct python_code code;
 	uint64_t name;
 
@@ -173,9 +173,9 @@ static void code_check(struct codes_search *search, uint64_t address, const uint
 static void words_search(struct codes_search *search, uint64_t address, const uint64_t *words,
 			 size_t count)
 {
-	for (size_t i = PYTHON_OBJECT_TYPE / 8; i < count; i += CODE_ALIGNMENT / 8)
+	for (size_t i = WAFFLE_PYTHON_TYPE / 8; i < count; i += CODE_ALIGNMENT / 8)
 		if (words[i] == search->python->code_type && chunk_bytes(search) < CHUNK_BYTES_MAX)
-			code_check(search, address + 8 * i - PYTHON_OBJECT_TYPE, words + i - 1,
+			code_check(search, address + 8 * i - WAFFLE_PYTHON_TYPE, words + i - 1,
 				   count - i + 1);
 }
 

@@ -11,38 +11,6 @@
 #define FRAMES_MAX 1024
 #define KEYS_MAX 256
 
-/* PyTypeObject: Include/cpython/object.h, the same in all versions */
-#define TYPE_BASIC_SIZE 32
-#define TYPE_DICT_OFFSET 288
-#define FLAG_INLINE_VALUES (1u << 2)
-#define FLAG_MANAGED_DICT (1u << 4)
-/* PyDictObject: Include/cpython/dictobject.h */
-#define DICT_KEYS 32
-#define DICT_VALUES 40
-/* PyDictKeysObject: before 3.11 Objects/dict-common.h, then Include/internal/pycore_dict.h */
-#define KEYS_OLD_SIZE 8
-#define KEYS_OLD_COUNT 32
-#define KEYS_OLD_INDICES 40
-#define KEYS_LOG2_INDEX_BYTES 9
-#define KEYS_KIND 10
-#define KEYS_COUNT 24
-#define KEYS_INDICES 32
-#define LOG2_INDEX_BYTES_MAX 24
-#define KIND_GENERAL 0 /* the entries have the hash, too */
-/* Words before an object: Include/internal/pycore_object.h */
-#define BEFORE_DICT 24
-#define BEFORE_VALUES 32 /* only in 3.11 */
-/* Since 3.13 PyDictValues has a head, whose byte 3 says whether the values are in use. */
-#define VALUES_HEAD 8
-#define VALUES_VALID 3
-/* PyLongObject: Include/cpython/longintrepr.h; the sign and the flags are the low bits */
-#define LONG_SIZE 16
-#define LONG_DIGIT 24
-#define LONG_TAG_SHIFT 3
-#define LONG_TAG_SIGN 3
-
-#define VERSION(minor) (0x03000000u | (minor) << 16)
-
 static bool bytes_read(const struct python_threads *threads, uint64_t address, void *to,
 		       size_t size)
 {
@@ -50,14 +18,15 @@ static bool bytes_read(const struct python_threads *threads, uint64_t address, v
 	       image_pages_read(threads->pages, &threads->image, address, to, size);
 }
 
+#define WAFFLE_PYTHON_READ(context, to, bytes, address) !bytes_read(context, address, to, bytes)
+#include "bpf/python_object.h"
+
 static uint64_t word_read(const struct python_threads *threads, uint64_t address)
 {
-	uint64_t word;
-
-	return bytes_read(threads, address, &word, sizeof(word)) ? word : 0;
+	return waffle_python_word(threads, address);
 }
 
-/* ---- texts and numbers ---- */
+/* ---- texts ---- */
 
 static bool text_read(const struct python_threads *threads, uint64_t object, char *text,
 		      size_t size)
@@ -77,139 +46,36 @@ static bool text_read(const struct python_threads *threads, uint64_t object, cha
 	       python_text_decode(&from, bytes, sizeof(bytes), text, size);
 }
 
-static bool text_is(const struct python_threads *threads, uint64_t object, const char *wanted)
+/* ---- attributes ---- */
+
+/* The key is a str. */
+static bool is_same_type(const struct python_threads *threads, uint64_t key, uint64_t value)
 {
-	char text[16];
-
-	return text_read(threads, object, text, sizeof(text)) && !strcmp(text, wanted);
-}
-
-/* Reads an int of one digit, as all tids are. */
-static uint32_t number_read(const struct python_threads *threads, uint64_t object)
-{
-	bool tagged = threads->python.version >= VERSION(12);
-	uint64_t size = word_read(threads, object + LONG_SIZE);
-	uint32_t digit;
-
-	if (tagged ? size >> LONG_TAG_SHIFT != 1 || size & LONG_TAG_SIGN : size != 1)
-		return 0;
-	return bytes_read(threads, object + LONG_DIGIT, &digit, sizeof(digit)) ? digit : 0;
-}
-
-/* ---- attributes of an object ---- */
-
-/* Keys, and where their values are. */
-struct table {
-	uint64_t entries; /* address */
-	uint64_t count;
-	uint64_t values; /* 0: in the entries */
-	uint32_t entry_bytes, key;
-};
-
-static bool old_keys_read(const struct python_threads *threads, uint64_t keys, struct table *table)
-{
-	uint64_t size = word_read(threads, keys + KEYS_OLD_SIZE);
-
-	table->count = word_read(threads, keys + KEYS_OLD_COUNT);
-	table->entry_bytes = 24;
-	table->key = 8;
-	table->entries = keys + KEYS_OLD_INDICES + (size <= 0xff ? size : 2 * size);
-	return size <= 0xffff;
-}
-
-static bool keys_read(const struct python_threads *threads, uint64_t keys, struct table *table)
-{
-	uint8_t bytes, kind;
-
-	if (threads->python.version < VERSION(11))
-		return old_keys_read(threads, keys, table);
-	if (!bytes_read(threads, keys + KEYS_LOG2_INDEX_BYTES, &bytes, 1) ||
-	    !bytes_read(threads, keys + KEYS_KIND, &kind, 1) || bytes > LOG2_INDEX_BYTES_MAX)
-		return false;
-	table->count = word_read(threads, keys + KEYS_COUNT);
-	table->entry_bytes = kind == KIND_GENERAL ? 24 : 16;
-	table->key = kind == KIND_GENERAL ? 8 : 0;
-	table->entries = keys + KEYS_INDICES + (1ull << bytes);
-	return true;
-}
-
-static bool dict_read(const struct python_threads *threads, uint64_t dict, struct table *table)
-{
-	uint64_t keys = word_read(threads, dict + DICT_KEYS);
-
-	table->values = word_read(threads, dict + DICT_VALUES);
-	if (table->values && threads->python.version >= VERSION(13))
-		table->values += VALUES_HEAD;
-	return keys && keys_read(threads, keys, table);
-}
-
-/* The values of an object without a dict have the keys of its type. */
-static bool values_read(const struct python_threads *threads, uint64_t type, uint64_t values,
-			struct table *table)
-{
-	uint64_t keys = word_read(threads, type + threads->python.type_cached_keys);
-
-	table->values = values;
-	return values && keys && keys_read(threads, keys, table);
-}
-
-/* 3.13 and later: the values may be behind the object. */
-static bool inline_read(const struct python_threads *threads, uint64_t object, uint64_t type,
-			struct table *table)
-{
-	uint64_t values = object + word_read(threads, type + TYPE_BASIC_SIZE);
-	uint8_t valid;
-
-	return bytes_read(threads, values + VALUES_VALID, &valid, 1) && valid &&
-	       values_read(threads, type, values + VALUES_HEAD, table);
-}
-
-/* Finds the attributes: Objects/dictobject.c and Objects/object.c, _PyObject_GetDictPtr() and
- * _PyObject_ComputedDictPointer(). */
-static bool attributes_find(const struct python_threads *threads, uint64_t object,
-			    struct table *table)
-{
-	uint64_t type = word_read(threads, object + PYTHON_OBJECT_TYPE), offset, dict;
-	uint32_t flags, version = threads->python.version;
-
-	if (!type || !bytes_read(threads, type + PYTHON_TYPE_FLAGS, &flags, sizeof(flags)))
-		return false;
-	if (version < VERSION(11) || !(flags & FLAG_MANAGED_DICT)) {
-		offset = word_read(threads, type + TYPE_DICT_OFFSET);
-		dict = offset && offset < 4096 ? word_read(threads, object + offset) : 0;
-		return dict && dict_read(threads, dict, table);
-	}
-	dict = word_read(threads, object - BEFORE_DICT);
-	if (version < VERSION(12) && !dict)
-		return values_read(threads, type, word_read(threads, object - BEFORE_VALUES),
-				   table);
-	if (version >= VERSION(12) && version < VERSION(13) && dict & 1) /* a mark of values */
-		return values_read(threads, type, dict + 1, table);
-	if (version >= VERSION(13) && !dict)
-		return flags & FLAG_INLINE_VALUES && inline_read(threads, object, type, table);
-	return dict && dict_read(threads, dict, table);
+	return word_read(threads, key + WAFFLE_PYTHON_TYPE) ==
+	       word_read(threads, value + WAFFLE_PYTHON_TYPE);
 }
 
 /* Reads the id and the name of a Thread. */
 static bool thread_read(const struct python_threads *threads, uint64_t object,
 			struct python_thread *thread)
 {
-	struct table table = {0};
+	const struct waffle_python *offsets = &threads->python.kernel;
+	struct waffle_python_table table;
+	enum waffle_python_text text;
 
 	*thread = (struct python_thread){0};
-	if (!attributes_find(threads, object, &table) || table.count > KEYS_MAX)
+	if (!waffle_python_attributes(threads, offsets, object, &table) || table.count > KEYS_MAX)
 		return false;
 	for (uint64_t i = 0; i < table.count; i++) {
-		uint64_t entry = table.entries + i * table.entry_bytes;
-		uint64_t key = word_read(threads, entry + table.key);
-		uint64_t value = word_read(threads, table.values ? table.values + 8 * i
-								 : entry + table.key + 8);
+		uint64_t key = word_read(threads, waffle_python_key_at(&table, i));
+		uint64_t value = word_read(threads, waffle_python_value_at(&table, i));
 
 		if (!key || !value)
 			continue;
-		if (text_is(threads, key, "_native_id"))
-			thread->seen_tid = number_read(threads, value);
-		else if (text_is(threads, key, "_name"))
+		text = waffle_python_text(threads, offsets, key);
+		if (text == WAFFLE_TEXT_NATIVE_ID)
+			thread->seen_tid = waffle_python_number(threads, offsets, value);
+		else if (text == WAFFLE_TEXT_NAME && is_same_type(threads, key, value))
 			text_read(threads, value, thread->name, sizeof(thread->name));
 	}
 	return thread->seen_tid && thread->name[0];
@@ -242,13 +108,13 @@ static uint64_t outermost_frame(const struct python_threads *threads, uint64_t t
 static bool is_bootstrap(const struct python_threads *threads, uint64_t code)
 {
 	static const char module[] = "threading.py";
+	const struct waffle_python *offsets = &threads->python.kernel;
+	uint64_t name = word_read(threads, code + offsets->code_short_name);
 	char file[PYTHON_FILE_MAX];
 	size_t length;
 
-	if (!text_is(threads, word_read(threads, code + threads->python.code_short_name),
-		     "_bootstrap") ||
-	    !text_read(threads, word_read(threads, code + threads->python.kernel.code_file), file,
-		       sizeof(file)))
+	if (waffle_python_text(threads, offsets, name) != WAFFLE_TEXT_BOOTSTRAP ||
+	    !text_read(threads, word_read(threads, code + offsets->code_file), file, sizeof(file)))
 		return false;
 	length = strlen(file);
 	if (length < sizeof(module) - 1 || strcmp(file + length + 1 - sizeof(module), module))
@@ -266,7 +132,8 @@ static uint64_t thread_object(const struct python_threads *threads, uint64_t sta
 	code = word_read(threads, frame + threads->python.kernel.frame_code);
 	if (!is_bootstrap(threads, code & ~WAFFLE_PYTHON_MARKS))
 		return 0;
-	return word_read(threads, frame + threads->python.frame_locals) & ~WAFFLE_PYTHON_MARKS;
+	return word_read(threads, frame + threads->python.kernel.frame_locals) &
+	       ~WAFFLE_PYTHON_MARKS;
 }
 
 /* ---- all threads ---- */
@@ -278,7 +145,7 @@ bool python_threads_begin(struct python_threads *threads, const struct python *p
 	uint64_t interpreter;
 
 	*threads = (struct python_threads){.python = *python, .image = *image};
-	if (offsets->runtime && python->frame_locals && python->type_cached_keys)
+	if (offsets->runtime && offsets->frame_locals && offsets->type_cached_keys)
 		threads->pages = image_pages_new(PAGES);
 	if (!threads->pages) {
 		python_threads_end(threads);
