@@ -82,6 +82,20 @@ static int function_follow(const struct stages *stages, struct stage_record *rec
 				 : -EINVAL;
 }
 
+/* The values of these sites are written to no file, so redaction does not concern them. */
+static int counter_follow(const struct stages *stages, struct stage_record *record)
+{
+	const struct waffle_rec *rec = record->rec;
+
+	if (!stages->counters)
+		return 0;
+	if (rec->kind == WAFFLE_REC_EXEC || rec->kind == WAFFLE_REC_EXIT)
+		return wait_counters_process(stages->counters, (const struct waffle_rec_exit *)rec);
+	if (!record->site || !site_is_counter(record->site->original))
+		return 0;
+	return wait_counters_pass(stages->counters, record->site->original, rec) ?: STAGE_TAKEN;
+}
+
 /* Asks for values that may be redacted next, as the filter in the kernel does. */
 static int hits_filter(const struct stages *stages, struct stage_record *record)
 {
@@ -303,6 +317,7 @@ int stages_pass(struct stages *stages, struct waffle_rec *rec)
 	STAGE(track_expand, KIND(TRACK_HIT));
 	STAGE(request_follow, KIND(SOCKET));
 	STAGE(function_follow, KIND(WATCHED) | KIND(FORK) | KIND(EXEC) | KIND(EXIT));
+	STAGE(counter_follow, KIND(HIT) | KIND(RETURN) | KIND(EXEC) | KIND(EXIT));
 	STAGE(hits_filter, KIND(HIT) | KIND(SPAN_END));
 	result = result ?: record_finish(stages, record, kind);
 	return result == STAGE_TAKEN ? 0 : result;
