@@ -28,21 +28,21 @@ int __wrap_store_writer_add_site(struct store_writer *writer, const struct site_
 	return 0;
 }
 
-static const struct site_info naming = {.role = SITE_ROLE_COUNTER_NAME,
-					.kind = WAFFLE_SITE_SPAN,
-					.call = true,
-					.key_count = 2,
-					.begin_keys = 1,
-					.keys = {{WAFFLE_KEY_STR, "name"},
-						 {WAFFLE_KEY_PTR, "counter"}}};
-static const struct site_info counting = {.role = SITE_ROLE_COUNTER,
-					  .kind = WAFFLE_SITE_SPAN,
-					  .call = true,
-					  .keyed = true,
-					  .key_count = 2,
-					  .begin_keys = 1,
-					  .keys = {{WAFFLE_KEY_PTR, "counter"},
-						   {WAFFLE_KEY_PTR, "handle"}}};
+static const struct site_info naming = {
+	.role = SITE_ROLE_COUNTER_NAME,
+	.kind = WAFFLE_SITE_SPAN,
+	.call = true,
+	.key_count = 2,
+	.begin_keys = 1,
+	.keys = {{WAFFLE_KEY_STR, "name"}, {WAFFLE_KEY_PTR, "counter"}}};
+static const struct site_info counting = {
+	.role = SITE_ROLE_COUNTER,
+	.kind = WAFFLE_SITE_SPAN,
+	.call = true,
+	.keyed = true,
+	.key_count = 2,
+	.begin_keys = 1,
+	.keys = {{WAFFLE_KEY_PTR, "counter"}, {WAFFLE_KEY_PTR, "handle"}}};
 
 struct span {
 	const char *name;
@@ -71,11 +71,11 @@ static int deliver(struct waffle_rec *rec, void *arg)
 		memcpy(&frame, hit + 1, sizeof(frame));
 		assert_int_equal(hit->frame_bytes, sizeof(frame));
 		assert_true(rig->count < 16);
-		rig->spans[rig->count++] = (struct span){
-			.name = rig->arming.sites.data[hit->site].info->name,
-			.id = frame.id,
-			.begin_ts = rec->ts,
-			.tid = rec->tid};
+		rig->spans[rig->count++] =
+			(struct span){.name = rig->arming.sites.data[hit->site].info->name,
+				      .id = frame.id,
+				      .begin_ts = rec->ts,
+				      .tid = rec->tid};
 	} else {
 		assert_int_equal(rec->kind, WAFFLE_REC_RETURN);
 		assert_int_equal(end->frame_bytes, 0);
@@ -197,6 +197,32 @@ static void test_compilation_is_one_span_and_its_parts_are_none(void **state)
 	end(&rig);
 }
 
+/* Of older versions, and of what is tuned at a later call. */
+static void test_outermost_part_is_a_span_where_nothing_is_around_it(void **state)
+{
+	struct rig rig;
+	uint64_t outer, inner, whole;
+
+	(void)state;
+	begin(&rig);
+	name(&rig, "pytorch.wait_counter.dynamo_compile", 0x20);
+	outer = start(&rig, 0x20, THREAD);
+	inner = start(&rig, 0x20, THREAD);
+	stop(&rig, inner);
+	assert_int_equal(rig.count, 0);
+	stop(&rig, outer);
+	assert_span(&rig, 0, "compile", outer);
+	name(&rig, FORWARD, 0x10);
+	whole = start(&rig, 0x10, THREAD);
+	outer = start(&rig, 0x20, THREAD + 1);
+	stop(&rig, outer);
+	assert_span(&rig, 1, "compile", outer);
+	stop(&rig, whole);
+	assert_span(&rig, 2, "compile", whole);
+	assert_int_equal(rig.count, 3);
+	end(&rig);
+}
+
 static void test_only_names_that_users_look_for_have_spans(void **state)
 {
 	static const char *const others[] = {"pytorch.filelock.enter",
@@ -234,7 +260,7 @@ static void test_counter_named_before_the_capture_has_no_spans(void **state)
 	(void)state;
 	begin(&rig);
 	stop(&rig, start(&rig, 0x10, THREAD));
-	stop(&rig, 99);               /* it was started before the capture */
+	stop(&rig, 99);                      /* it was started before the capture */
 	returns(&rig, &naming, 98, 0x10, 0); /* and so was this */
 	stop(&rig, start(&rig, 0x10, THREAD));
 	assert_int_equal(rig.count, 0);
@@ -328,6 +354,10 @@ static void test_program_leaves_no_counters_to_the_next(void **state)
 	leaves(&rig, WAFFLE_REC_EXIT, PROCESS);
 	stop(&rig, start(&rig, 0x10, THREAD));
 	assert_int_equal(rig.count, 1);
+	name(&rig, FORWARD, 0x10);
+	wait_counters_forget(rig.counters, PROCESS); /* whose exit was lost */
+	stop(&rig, start(&rig, 0x10, THREAD));
+	assert_int_equal(rig.count, 1);
 	end(&rig);
 }
 
@@ -354,6 +384,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_compilation_is_one_span_and_its_parts_are_none),
+		cmocka_unit_test(test_outermost_part_is_a_span_where_nothing_is_around_it),
 		cmocka_unit_test(test_only_names_that_users_look_for_have_spans),
 		cmocka_unit_test(test_counter_named_before_the_capture_has_no_spans),
 		cmocka_unit_test(test_lookup_that_an_exception_left_names_nothing),

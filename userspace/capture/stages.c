@@ -357,6 +357,8 @@ void stages_forget(const struct stages *stages, pid_t pid)
 		track_stage_forget(stages->tracks, (uint32_t)pid);
 	if (stages->functions)
 		python_calls_forget(stages->functions, pid);
+	if (stages->counters)
+		wait_counters_forget(stages->counters, (uint32_t)pid);
 	address_spaces_forget(stages->spaces, pid);
 	enrich_forget(stages->enrich, pid);
 	code_names_forget(stages->names, pid);

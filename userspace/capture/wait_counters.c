@@ -24,6 +24,7 @@ struct counter_site {
 struct counter_known {
 	uint64_t value;
 	uint32_t tgid, site; /* index of its site */
+	bool is_part;        /* it has spans only where no span of the site is around it */
 };
 
 /* The begin of a span that is open, as it is delivered. */
@@ -68,22 +69,26 @@ void wait_counters_close(struct wait_counters *counters)
 /*
  * The name of a counter's spans. NULL: it has none.
  *
- * All of a compilation is within one of two counters. Others measure parts of it. Functions of
- * torch.distributed that make process groups have a counter each.
+ * All of a compilation is within one of two counters, and most of it within a third one. Older
+ * versions have only that one, which also measures what is compiled or tuned later, at a call.
+ * Functions of torch.distributed that make process groups have a counter each.
  */
-static const char *span_name(const char *counter)
+static const char *span_name(const char *counter, bool *is_part)
 {
 	static const char prefix[] = "pytorch.wait_counter.", group[] = "c10d.";
-	const char *name = counter + strlen(prefix), *function = name + strlen(group);
+	char initial;
 
 	if (strncmp(counter, prefix, strlen(prefix)))
 		return NULL;
-	if (!strcmp(name, "entire_forward_compile") || !strcmp(name, "entire_backward_compile"))
+	counter += strlen(prefix);
+	*is_part = !strcmp(counter, "dynamo_compile");
+	if (*is_part || !strcmp(counter, "entire_forward_compile") ||
+	    !strcmp(counter, "entire_backward_compile"))
 		return "compile";
-	if (strncmp(name, group, strlen(group)) || !*function || *function == '_' ||
-	    strlen(name) >= NAME_BYTES)
+	if (strncmp(counter, group, strlen(group)) || strlen(counter) >= NAME_BYTES)
 		return NULL;
-	return name;
+	initial = counter[strlen(group)];
+	return initial && initial != '_' ? counter : NULL;
 }
 
 /* Adds a site, and returns its index. MAP_NONE: there is no room. */
@@ -112,9 +117,9 @@ static uint32_t site_add(struct wait_counters *counters, const char *name)
 }
 
 /* The index of the site of a counter's spans. MAP_NONE: nobody wants them. */
-static uint32_t site_of(struct wait_counters *counters, const char *counter)
+static uint32_t site_of(struct wait_counters *counters, const char *counter, bool *is_part)
 {
-	const char *name = span_name(counter);
+	const char *name = span_name(counter, is_part);
 	uint32_t at = 0;
 
 	if (!name)
@@ -154,12 +159,23 @@ static int span_end(struct wait_counters *counters, size_t at, const struct waff
 	return record_filter_pass_track(options->filter, hit, &filtered, ended.rec.ts);
 }
 
+static bool has_span(const struct wait_counters *counters, const struct waffle_rec_hit *hit)
+{
+	for (size_t i = 0; i < counters->spans.len; i++)
+		if (counters->spans.data[i].hit.rec.tid == hit->rec.tid &&
+		    counters->spans.data[i].hit.site == hit->site)
+			return true;
+	return false;
+}
+
 static int span_begin(struct wait_counters *counters, const struct waffle_rec_hit *hit,
-		      uint32_t site)
+		      const struct counter_known *counter)
 {
 	struct counter_span span = {.hit = *hit};
 
-	span.hit.site = counters->sites.data[site]->number;
+	span.hit.site = counters->sites.data[counter->site]->number;
+	if (counter->is_part && has_span(counters, &span.hit))
+		return 0;
 	span.hit.frame_bytes = sizeof(span.frame);
 	memcpy(&span.frame, hit + 1, sizeof(span.frame));
 	return counters->spans.len < ROWS_MAX && vec_push(&counters->spans, span) ? 0 : -EINVAL;
@@ -193,7 +209,7 @@ static int lookup_begins(struct wait_counters *counters, const struct site_info 
 	if (hit->frame_bytes < sizeof(frame) || !value_read(walk, WAFFLE_KEY_STR, &name))
 		return -EINVAL;
 	snprintf(text, sizeof(text), "%.*s", (int)name.text_len, name.text);
-	lookup.site = site_of(counters, text);
+	lookup.site = site_of(counters, text, &lookup.is_part);
 	if (lookup.site == MAP_NONE)
 		return 0;
 	memcpy(&frame, hit + 1, sizeof(frame));
@@ -205,8 +221,7 @@ static int lookup_begins(struct wait_counters *counters, const struct site_info 
 static int lookup_ends(struct wait_counters *counters, const struct site_info *site,
 		       const struct waffle_rec_return *end)
 {
-	struct value_walk walk =
-		value_walk_from(site, site->begin_keys, end + 1, end->frame_bytes);
+	struct value_walk walk = value_walk_from(site, site->begin_keys, end + 1, end->frame_bytes);
 	struct counter_known counter;
 	struct value address;
 	size_t at = counters->lookups.len;
@@ -238,7 +253,7 @@ static int counter_starts(struct wait_counters *counters, const struct site_info
 		return -EINVAL;
 	for (size_t i = 0; i < counters->counters.len; i++)
 		if (is_known(&counters->counters.data[i], hit->tgid, address.u64))
-			return span_begin(counters, hit, counters->counters.data[i].site);
+			return span_begin(counters, hit, &counters->counters.data[i]);
 	return 0;
 }
 
@@ -272,6 +287,12 @@ static void known_forget(struct counter_known *list, size_t *len, uint32_t tgid)
 			list[i - 1] = list[--*len];
 }
 
+void wait_counters_forget(struct wait_counters *counters, uint32_t tgid)
+{
+	known_forget(counters->lookups.data, &counters->lookups.len, tgid);
+	known_forget(counters->counters.data, &counters->counters.len, tgid);
+}
+
 int wait_counters_process(struct wait_counters *counters, const struct waffle_rec_exit *rec)
 {
 	bool exec = rec->rec.kind == WAFFLE_REC_EXEC;
@@ -283,10 +304,8 @@ int wait_counters_process(struct wait_counters *counters, const struct waffle_re
 		if (exec ? hit->tgid == rec->tgid : hit->rec.tid == rec->rec.tid)
 			result = span_end(counters, i - 1, NULL);
 	}
-	if (exec || rec->rec.tid == rec->tgid) {
-		known_forget(counters->lookups.data, &counters->lookups.len, rec->tgid);
-		known_forget(counters->counters.data, &counters->counters.len, rec->tgid);
-	}
+	if (exec || rec->rec.tid == rec->tgid)
+		wait_counters_forget(counters, rec->tgid);
 	return result;
 }
 

@@ -39,6 +39,8 @@ int wait_counters_pass(struct wait_counters *counters, const struct site_info *s
 		       const struct waffle_rec *rec);
 /* An exec or an exit: delivers the spans that it leaves open, and forgets counters. */
 int wait_counters_process(struct wait_counters *counters, const struct waffle_rec_exit *rec);
+/* The process has ended. Its exit record may be missing. */
+void wait_counters_forget(struct wait_counters *counters, uint32_t tgid);
 /* At the end of the capture: delivers the spans that are still open, which have no end. */
 int wait_counters_finish(struct wait_counters *counters);
 
