@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define CALL_BYTES (2 + KEYS / 2)
 #define CALLS_MAX 512
 /* Each role with two lists of keys, and with both kinds of handles. */
-#define ROLES (SITE_ROLE_COUNT - SITE_ROLE_MPI_INIT)
+#define ROLES (SITE_ROLE_MPI_TO_ROOT_PARTS + 1 - SITE_ROLE_MPI_INIT)
 #define SITES (4 * ROLES)
 
 static struct site_info mpi_site(unsigned number)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Steps of PyTorch and JAX without marks: what waffle records of programs that know nothing of it."""
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -90,6 +91,68 @@ for batch in DataLoader(torch.zeros(100000, 4), batch_size=4):
     answer = asker(waffle)(capture.path)
     assert [instance["span"] for instance in answer["instances"]] == [None]
     assert answer["instances"][0]["causes"][0]["cause"] == "sleep"
+
+
+def compiled(waffle, program, *options):
+    """The spans of a capture of three compilations, and what PyTorch measured of them."""
+    attached = waffle.attach("-p", program.pid, "-q", "--no-report", *options)
+    attached.wait_ready()
+    measured = json.loads(program.ask("go", "measured"))
+    return attached.stop(), measured
+
+
+def test_torch_compile_is_a_span_for_each_new_shape(waffle, job):
+    program = job(PROGRAMS / "compile.py")
+    capture, measured = compiled(waffle, program)
+    spans = sorted(of(capture, "compile"), key=lambda row: row["start_ns"])
+    assert {(row["category"], row["tid"], row.get("unfinished", False)) for row in spans} == {
+        ("torch", program.pid, False)}
+    lengths = [(row["end_ns"] - row["start_ns"]) / 1e9 for row in spans]
+    forward, backward = lengths[0::2], lengths[1::2]
+    assert len(forward) == len(measured["forward"]) == 3 and len(backward) == len(measured["backward"]) == 3
+    # A counter begins before PyTorch's measurement of a forward pass, and after that of a backward pass.
+    for length, inner, outer in zip(forward, measured["forward"], measured["calls"]):
+        assert inner <= length <= outer
+    for length, outer in zip(backward, measured["backward"]):
+        assert length <= outer
+    names = {row["name"] for row in capture.rows("span")}
+    assert {"compile", "step", "backward"} == names
+    shown = waffle.ok("report", capture.path).stdout
+    assert "  compile " in shown and "wait counter" not in shown
+
+
+def test_compilations_can_be_filtered(waffle, job):
+    program = job(PROGRAMS / "compile.py")
+    capture, _ = compiled(waffle, program, "--filter", 'name == "compile"')
+    assert [row["name"] for row in capture.rows("span")] == ["compile"] * 6
+    capture, measured = compiled(waffle, program, "--filter", 'name == "compile" && dur > 5ms')
+    lengths = [row["end_ns"] - row["start_ns"] for row in of(capture, "compile")]
+    assert len(lengths) >= sum(seconds > 0.005 for seconds in measured["forward"])
+    assert all(length > 5e6 for length in lengths)
+    capture, _ = compiled(waffle, program, "--filter", 'name == "backward"')
+    assert {row["name"] for row in capture.rows("span")} == {"backward"}
+
+
+def test_collectives_of_gloo_have_a_span_on_each_rank(waffle, job, tmp_path):
+    program = job(PROGRAMS / "collectives.py", lines=2)
+    attached = waffle.attach("-p", program.pid, "--tree", "-q", "--no-report")
+    attached.wait_ready()
+    (tmp_path / "go").touch()
+    for _ in range(2):
+        program.until("done")
+    capture = attached.stop()
+    for name in ("barrier", "broadcast", "all_gather", "all_to_all", "gather", "reduce", "scatter", "all_reduce"):
+        spans = of(capture, name)
+        counts = [len([row for row in spans if row["pid"] == pid]) for pid in {row["pid"] for row in spans}]
+        assert counts == [5, 5], name
+        assert not any(row.get("unfinished") or row.get("left") for row in spans)
+    for name in ("c10d.init_process_group", "c10d.new_group"):
+        assert len({row["pid"] for row in of(capture, name)}) == len(of(capture, name)) == 2, name
+    # Rank 1 compiles before each barrier.
+    culprits = [(cause["culprit"] or {}).get("span") for instance in
+                asker(waffle)(capture.path, "--span", "barrier", "--slowest", "10")["instances"]
+                for cause in instance["causes"]]
+    assert "compile" in culprits
 
 
 def test_jax_compiles_for_each_new_shape(waffle, job, tmp_path):

@@ -161,6 +161,18 @@ static void test_struct_that_does_not_fit_in_registers_goes_to_the_stack_whole(v
 	(void)state;
 }
 
+static void test_place_of_a_returned_struct_is_an_argument_on_x86_only(void **state)
+{
+	static const char description[] = "uprobe:lib:f(struct_return, ptr self, int x)";
+	char text[512];
+
+	fetch_program_text(text, sizeof(text), description, EM_X86_64);
+	assert_string_equal(text, "rsi rdx:4");
+	fetch_program_text(text, sizeof(text), description, EM_AARCH64);
+	assert_string_equal(text, "x0 x1:4");
+	(void)state;
+}
+
 static void test_floating_point_arguments_take_no_register_of_the_others(void **state)
 {
 	char text[512];
@@ -250,6 +262,7 @@ int main(void)
 		cmocka_unit_test(test_each_row_of_the_launch_table_on_both_machines),
 		cmocka_unit_test(
 			test_struct_that_does_not_fit_in_registers_goes_to_the_stack_whole),
+		cmocka_unit_test(test_place_of_a_returned_struct_is_an_argument_on_x86_only),
 		cmocka_unit_test(test_floating_point_arguments_take_no_register_of_the_others),
 		cmocka_unit_test(test_long_double_lies_where_the_machine_has_it),
 		cmocka_unit_test(test_words_of_an_integer_stand_in_any_order),

@@ -246,6 +246,16 @@ static int requests_begin(struct session *session)
 		       : 0;
 }
 
+static int counters_begin(struct session *session)
+{
+	struct wait_counters_options options = {.arming = session->arming,
+						.filter = session->stages.filter,
+						.deliver = stages_deliver_track,
+						.arg = &session->stages};
+
+	return wait_counters_open(&session->stages.counters, &options, session->err);
+}
+
 static void functions_notify(const char *line, void *arg)
 {
 	session_notify(arg, line);
@@ -290,14 +300,16 @@ static int functions_find(struct session *session)
 	return result < 0 ? result : 0;
 }
 
-/* Delivers the spans of requests and of functions of Python that are open at the end. What is
- * malformed is left out. */
+/* Delivers the spans that are open at the end, of requests, of functions of Python and of wait
+ * counters. What is malformed is left out. */
 static int open_spans_deliver(struct session *session)
 {
 	int result = session->stages.requests ? requests_finish(session->stages.requests) : 0;
 
 	if (!result && session->stages.functions)
 		result = python_calls_finish(session->stages.functions);
+	if (!result && session->stages.counters)
+		result = wait_counters_finish(session->stages.counters);
 	return result == -EINVAL ? 0 : result;
 }
 
@@ -320,6 +332,7 @@ static int start(struct session *session)
 			     ?: stages_open(session)
 			     ?: session_transport_open(session)
 			     ?: requests_begin(session)
+			     ?: counters_begin(session)
 			     ?: functions_begin(session)
 			     ?: targets_open(session);
 
@@ -424,6 +437,7 @@ static void close_all(struct session *session)
 	mmap_watch_close(session->watch);
 	requests_close(session->stages.requests);
 	python_calls_close(session->stages.functions);
+	wait_counters_close(session->stages.counters);
 	session_transport_close(session);
 	drain_close(session->drain);
 	enrich_close(session->enrich);

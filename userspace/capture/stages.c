@@ -89,6 +89,20 @@ static int thread_name_follow(const struct stages *stages, struct stage_record *
 	return stages_names(stages) ?: STAGE_TAKEN;
 }
 
+/* The values of these sites are written to no file, so redaction does not concern them. */
+static int counter_follow(const struct stages *stages, struct stage_record *record)
+{
+	const struct waffle_rec *rec = record->rec;
+
+	if (!stages->counters)
+		return 0;
+	if (rec->kind == WAFFLE_REC_EXEC || rec->kind == WAFFLE_REC_EXIT)
+		return wait_counters_process(stages->counters, (const struct waffle_rec_exit *)rec);
+	if (!record->site || !site_is_counter(record->site->original))
+		return 0;
+	return wait_counters_pass(stages->counters, record->site->original, rec) ?: STAGE_TAKEN;
+}
+
 /* Asks for values that may be redacted next, as the filter in the kernel does. */
 static int hits_filter(const struct stages *stages, struct stage_record *record)
 {
@@ -311,6 +325,7 @@ int stages_pass(struct stages *stages, struct waffle_rec *rec)
 	STAGE(request_follow, KIND(SOCKET));
 	STAGE(function_follow, KIND(WATCHED) | KIND(FORK) | KIND(EXEC) | KIND(EXIT));
 	STAGE(thread_name_follow, KIND(PYTHON_NAME));
+	STAGE(counter_follow, KIND(HIT) | KIND(RETURN) | KIND(EXEC) | KIND(EXIT));
 	STAGE(hits_filter, KIND(HIT) | KIND(SPAN_END));
 	result = result ?: record_finish(stages, record, kind);
 	return result == STAGE_TAKEN ? 0 : result;
@@ -350,6 +365,8 @@ void stages_forget(const struct stages *stages, pid_t pid)
 		track_stage_forget(stages->tracks, (uint32_t)pid);
 	if (stages->functions)
 		python_calls_forget(stages->functions, pid);
+	if (stages->counters)
+		wait_counters_forget(stages->counters, (uint32_t)pid);
 	address_spaces_forget(stages->spaces, pid);
 	enrich_forget(stages->enrich, pid);
 	code_names_forget(stages->names, pid);

@@ -16,6 +16,7 @@
 #include "capture/requests_internal.h"
 #include "capture/session_options.h"
 #include "capture/track_stage_internal.h"
+#include "capture/wait_counters_internal.h"
 
 /* The objects that the stages use. The owner of this struct opens and closes them. */
 struct stages {
@@ -29,6 +30,7 @@ struct stages {
 	struct track_stage *tracks;     /* NULL: no records come through rings */
 	struct requests *requests;      /* NULL: those of servers are not followed */
 	struct python_calls *functions; /* NULL: no functions of Python are watched */
+	struct wait_counters *counters; /* NULL: those of PyTorch make no spans */
 	const struct session_tap *tap;  /* NULL: none */
 	bool redacts;                   /* some keys are omitted */
 	struct error *err;

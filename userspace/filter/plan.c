@@ -335,6 +335,15 @@ static int end_use(struct plan *plan, const struct site_info *site, enum plan_us
 	return *use == PLAN_DORMANT ? 0 : class_add(plan, &always, class);
 }
 
+/* A site whose hits serve to make spans of others, which the filter concerns. */
+static int counter_use(struct plan *plan, enum plan_use *use, uint32_t *class)
+{
+	struct plan_class always = {.always = true, .call = true};
+
+	*use = PLAN_MATCHES;
+	return class_add(plan, &always, class);
+}
+
 static int site_error(struct error *err, const struct site_info *site, int code)
 {
 	if (code == -ENOMEM)
@@ -367,6 +376,10 @@ int plan_site(struct plan *plan, const struct site_info *site, enum plan_use *us
 	struct plan_class made = {0};
 	int code = 0;
 
+	if (site_is_counter(site)) {
+		code = counter_use(plan, use, class);
+		return code ? site_error(err, site, code) : 0;
+	}
 	if (!site_seen(state_of(plan), site))
 		return site_error(err, site, -ENOMEM);
 	if (site->call && site->kind == WAFFLE_SITE_SPAN_END) {

@@ -49,7 +49,8 @@ static int file_plan(struct arming *arming, struct armed_file *file, struct erro
 		struct arm_use *use = &file->uses[i];
 
 		result = plan_site(plan, &object->sites.data[i], &use->use, &use->class, err);
-		file->matching += !result && use->use == PLAN_MATCHES;
+		file->matching += !result && use->use == PLAN_MATCHES &&
+				  !site_is_counter(&object->sites.data[i]);
 	}
 	return result ?: arming_classes(arming, err);
 }

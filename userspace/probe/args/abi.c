@@ -14,6 +14,7 @@ static const struct abi abis[] = {
 		.returned = X86_AX,
 		.stack_at = 8, /* after the return address */
 		.long_double_on_stack = true,
+		.sret_is_first = true,
 	},
 	{
 		.machine = EM_AARCH64,
@@ -169,6 +170,10 @@ struct abi_place abi_walk_next(struct abi_walk *walk, const struct call_type *ty
 
 	switch (type->kind) {
 	case TYPE_VOID:
+		break;
+	case TYPE_SRET: /* aarch64 has a register for it */
+		if (walk->abi->sret_is_first)
+			place_word(walk, &place);
 		break;
 	case TYPE_FLOAT:
 		place_float(walk, type->bytes);

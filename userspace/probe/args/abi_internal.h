@@ -49,6 +49,7 @@ struct abi {
 	uint8_t stack_at;  /* offset of the first stack argument from sp at the entry */
 	bool spill_closes; /* after one struct went to the stack, no register is used any more */
 	bool big_by_reference;     /* a struct of more than 16 bytes is passed by pointer */
+	bool sret_is_first;        /* where to return one is in the first register of arguments */
 	bool long_double_on_stack; /* otherwise in a vector register, like other floats */
 };
 

@@ -50,6 +50,7 @@ static const struct type_name {
 	{"dim3", {.kind = TYPE_DIM3, .bytes = 8, .size = 12}},
 	{"xyz", {.kind = TYPE_XYZ, .bytes = 4}},
 	{"code", {.kind = TYPE_CODE, .bytes = 8}},
+	{"struct_return", {.kind = TYPE_SRET}},
 };
 #define TYPE_NAMES (sizeof(type_names) / sizeof(type_names[0]))
 
@@ -75,6 +76,7 @@ char type_letter(const struct call_type *type)
 		return WAFFLE_KEY_CODE;
 	case TYPE_VOID:
 	case TYPE_BLOB:
+	case TYPE_SRET:
 		break;
 	}
 	return 0;

@@ -67,6 +67,8 @@ static int check_raw(struct parse *parse, const struct spec_side *side, int inde
 		return 0;
 	if (index < side->param_count && param->type.kind == TYPE_FLOAT && !param->out)
 		return parse_wrong(parse, "a floating-point value, which the kernel can't read");
+	if (index < side->param_count && param->type.kind == TYPE_SRET)
+		return parse_wrong(parse, "the place of the returned struct is not an argument");
 	if (index >= side->param_count && index >= SPEC_RAW_ARGS)
 		return parse_wrong(
 			parse,

@@ -40,6 +40,7 @@ enum type_kind {
 	TYPE_CODE,
 	TYPE_ENUM, /* an integer with the names of table `table` */
 	TYPE_BLOB, /* a struct of `size` bytes, passed by value; it has no value itself */
+	TYPE_SRET, /* where the function is to put the struct that it returns; no parameter in C */
 };
 
 struct call_type {

@@ -136,7 +136,13 @@ struct site_key {
 	ROLE(MPI_CANCEL, "mpi_cancel") /* request, handle */                                       \
 	/* as FROM_ROOT and TO_ROOT, but parts may be empty */                                     \
 	MPI_COLLECTIVE(MPI_FROM_ROOT_PARTS, "mpi_from_root_parts", FLOW_FROM_ROOT, false)          \
-	MPI_COLLECTIVE(MPI_TO_ROOT_PARTS, "mpi_to_root_parts", FLOW_TO_ROOT, false)
+	MPI_COLLECTIVE(MPI_TO_ROOT_PARTS, "mpi_to_root_parts", FLOW_TO_ROOT, false)                \
+	/*                                                                                         \
+	 * Wait counters of PyTorch. Their records are no spans: capture/wait_counters.c makes      \
+	 * spans of them.                                                                          \
+	 */                                                                                        \
+	ROLE(COUNTER_NAME, "counter_name") /* name (text), counter (at the return) */              \
+	ROLE(COUNTER, "counter")           /* counter */
 // clang-format on
 
 enum site_role {
@@ -176,13 +182,18 @@ bool site_is_simulated(const struct site_info *site);
 /* Whether a role is that of a call of MPI. */
 static inline bool site_role_is_mpi(unsigned role)
 {
-	return role >= SITE_ROLE_MPI_INIT && role < SITE_ROLE_COUNT;
+	return role >= SITE_ROLE_MPI_INIT && role <= SITE_ROLE_MPI_TO_ROOT_PARTS;
 }
 static inline bool site_role_is_nccl(unsigned role)
 {
 	return role == SITE_ROLE_COLLECTIVE || role == SITE_ROLE_P2P ||
 	       role == SITE_ROLE_GROUP_START || role == SITE_ROLE_GROUP_END ||
 	       role == SITE_ROLE_COMM_INIT || role == SITE_ROLE_SEND || role == SITE_ROLE_RECV;
+}
+/* Whether the hits of the site only serve to make spans of others. */
+static inline bool site_is_counter(const struct site_info *site)
+{
+	return site->role == SITE_ROLE_COUNTER_NAME || site->role == SITE_ROLE_COUNTER;
 }
 /* Whether a call is only book-keeping of a library, and users do not look for it: those that the
  * compiler adds to tell the library the names of kernels, such as __cudaRegisterFunction(), of
