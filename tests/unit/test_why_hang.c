@@ -13,14 +13,15 @@
 
 #define END_TS 10000000
 
-/* A thread that waits for a futex from the begin of the capture to its end. */
-static void hangs_from_begin(struct capture *capture, uint32_t tid, uint32_t owner, uint32_t flags)
+/* A thread that waits in a system call from the begin of the capture to its end. */
+static void waits_from_begin(struct capture *capture, uint32_t tid, int syscall, uint32_t owner,
+			     uint32_t flags)
 {
 	struct waffle_rec_state state = {.rec = {CAPTURE_START, tid, WAFFLE_REC_STATE, 0},
 					 .tgid = CAPTURE_PID,
 					 .state = WAFFLE_THREAD_BLOCKED,
 					 .task_state = S,
-					 .syscall = NR_FUTEX,
+					 .syscall = syscall,
 					 .args = {0x7000 + 64 * tid, FUTEX_MUTEX, 2}};
 	struct waffle_rec_open_wait open = {.rec = {END_TS, tid, WAFFLE_REC_OPEN_WAIT, 0},
 					    .lock = 0x7000 + 64 * tid,
@@ -32,6 +33,11 @@ static void hangs_from_begin(struct capture *capture, uint32_t tid, uint32_t own
 	state.at_end = 1;
 	capture_add(capture, &state);
 	capture_add(capture, &open);
+}
+
+static void hangs_from_begin(struct capture *capture, uint32_t tid, uint32_t owner, uint32_t flags)
+{
+	waits_from_begin(capture, tid, NR_FUTEX, owner, flags);
 }
 
 static void threads_named(struct capture *capture, uint32_t from, uint32_t to)
@@ -126,6 +132,27 @@ static void test_the_chain_of_a_deadlock_ends_in_its_circle(void **state)
 	capture_free(&capture);
 }
 
+#define NR_PAUSE 34
+
+/* What the owner waits for is unknown. But the owner is known. */
+static void test_the_owner_is_to_blame_if_its_own_wait_is_unknown(void **state)
+{
+	const struct why_query query = {.tid = 10, .from_ts = 0, .to_ts = UINT64_MAX};
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	threads_named(&capture, 10, 11);
+	hangs_from_begin(&capture, 10, 11, WAFFLE_OPEN_WAIT_WORD);
+	waits_from_begin(&capture, 11, NR_PAUSE, 0, 0);
+	why = ask(&capture, END_TS, &query);
+	assert_int_equal(why->parts.data[0].cause, WHY_LOCK);
+	assert_int_equal(why->parts.data[0].grade, WHY_GRADE_LIKELY);
+	assert_int_equal(why->parts.data[0].step_count, 2);
+	assert_int_equal(tid_of(why->model, why->parts.data[0].thread), 11);
+	done(&capture, why);
+}
+
 static void test_owners_and_times_of_any_kind_are_read(void **state)
 {
 	(void)state;
@@ -207,6 +234,7 @@ int main(void)
 		cmocka_unit_test(test_circles_are_found_and_come_first),
 		cmocka_unit_test(test_a_read_write_lock_needs_a_function_that_says_so),
 		cmocka_unit_test(test_the_chain_of_a_deadlock_ends_in_its_circle),
+		cmocka_unit_test(test_the_owner_is_to_blame_if_its_own_wait_is_unknown),
 		cmocka_unit_test(test_owners_and_times_of_any_kind_are_read),
 		cmocka_unit_test(test_open_waits_have_the_file_that_was_read_at_the_end),
 	};

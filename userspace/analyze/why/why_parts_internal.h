@@ -223,6 +223,8 @@ struct why_stretch {
 struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_stretch *stretch);
 
 /* ---- why_running.c ---- */
+/* What is to blame on a thread for which another one waits in this way. NULL: none does. */
+enum why_cause why_cause_behind(const struct why_link *link);
 /* Running time, which is explained in pieces. */
 struct why_running {
 	const struct why_stretch *of;
@@ -395,7 +397,8 @@ void why_go_idle_init(struct why_walk *walk);
 /* ---- why_peers.c ---- */
 void why_peers_init(struct why_walk *walk);
 void why_peers_free(struct why_walk *walk);
-/* The thread at the other end of a connection on this machine, or of a terminal; or MODEL_NONE. */
+/* The thread at the other end of a connection on this machine, of a terminal, or of a pipe of an
+ * open wait; or MODEL_NONE. */
 uint32_t why_socket_peer(struct why_walk *walk, const struct store_object *object);
 /* Whether the capture has a wait of a thread at the other end. If not, why_socket_peer() knows only
  * the process, and returns its main thread. */
