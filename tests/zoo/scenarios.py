@@ -116,7 +116,7 @@ RUNTIMES = tuple(
         ("rust_channel", "locks.rs", ("mpsc",), "user-work", "holder", 0.8, (), ()),
         ("node_pool", "loop.js", ("pool",), "user-work", "worker", 0.7, (), ()),
         ("node_busy", "loop.js", ("busy",), "running", "victim", 0.8, (), ()),
-        ("postgres_lock", "postgres.py", ("lock",), "user-work", "postgres", 0.7, ("socket",), ()),
+        ("postgres_lock", "postgres.py", ("lock",), "lock", "postgres", 0.7, ("socket",), ()),
         ("postgres_fsync", "postgres.py", ("fsync",), "disk-write", "postgres", 0.5, ("socket",), ("disk",)),
         ("redis_slow", "redis_server.py", ("slow",), "sleep", "redis-server", 0.8, (), ()),
         ("redis_blpop", "redis_server.py", ("blpop",), "socket", "pusher", 0.8, (), ()),

@@ -3,6 +3,7 @@
  * meanwhile. */
 #include "analyze/why/why_blocked_internal.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "analyze/why/why_await_internal.h"
@@ -446,6 +447,31 @@ static bool is_idle_loop(const struct why_walk *walk, const struct why_blocked *
 	       (!*object || descriptor_is_epoll(object));
 }
 
+/* The program's functions show a lock of its own. While it sleeps to try again, that is still a
+ * sleep. */
+static void find_program_lock(struct why_walk *walk, struct why_blocked *blocked)
+{
+	blocked->program_lock = why_program_lock(walk, blocked);
+	if (!blocked->program_lock)
+		return;
+	blocked->grade = why_grade_least(blocked->grade, WHY_GRADE_LIKELY);
+	if (blocked->kind != WAIT_SLEEP)
+		blocked->kind = WAIT_MUTEX;
+}
+
+/* The step has the descriptor or futex as its object. */
+static void set_program_lock(struct why_walk *walk, struct why_blocked *blocked,
+			     struct why_step *step)
+{
+	char text[128];
+	int len = snprintf(text, sizeof(text), "waits for %s",
+			   strtab_get(walk->why->texts, blocked->program_lock));
+
+	blocked->object = blocked->program_lock;
+	if (!step->meaning && len < (int)sizeof(text))
+		step->meaning = strtab_put(walk->why->texts, text, (size_t)len);
+}
+
 struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_stretch *stretch)
 {
 	const struct why_link *link = stretch->link;
@@ -476,6 +502,7 @@ struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_s
 	/* While the thread is stopped, it does not wait for the object of its system call. */
 	if (blocked.kind != WAIT_STOPPED && blocked.stack.meaning.rule != MEANING_STOPPED)
 		blocked.object = object_of(walk, &blocked);
+	find_program_lock(walk, &blocked);
 	step = blocked_push(walk, &blocked);
 	blocked.end_ts = blocked.interval->to_ts;
 	blocked.waiting = (struct why_waiting){
@@ -497,6 +524,8 @@ struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_s
 		if (why_blocked_find_ready(walk, &blocked, step->series_last))
 			step->object = blocked.object = object_of(walk, &blocked);
 	}
+	if (blocked.program_lock)
+		set_program_lock(walk, &blocked, step);
 	step->by = blocked.waker.thread;
 	step->interrupt = blocked.waker.interrupt;
 	if (of_call)

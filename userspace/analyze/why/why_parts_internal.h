@@ -95,7 +95,7 @@ struct why_walk {
 	VEC(struct why_stack) stacks; /* cache */
 	struct map python_of;         /* pid → enum wait_python */
 	struct map futex_uses;        /* user stack number → enum futex_use */
-	struct map retries_of;        /* user stack number → text of why_polls_retries() */
+	struct map program_locks;     /* user stack → text of why_program_lock() */
 	struct map go_idle_stacks; /* user stack number → whether Go's runtime waits for work */
 	struct map go_idle;        /* what is waited for, as a hash → the same */
 	struct map go_of;        /* pid → WHY_GO, or the number of stacks without Go functions */
