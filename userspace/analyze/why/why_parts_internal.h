@@ -36,9 +36,9 @@ struct why_sum {
 	struct why_part part;
 	uint32_t site; /* of the culprit's span: spans of one site count as one culprit */
 	/* Known while sums are folded: the culprit is the instance's thread; number of the user
-	 * stack of its longest wait, or 0. */
+	 * stack of its longest wait, or 0; text of all connections to the same server, or 0. */
 	bool own;
-	uint32_t stack;
+	uint32_t stack, server;
 	uint64_t longest_ns;
 	uint64_t grade_ns[WHY_GRADE_CERTAIN + 1];
 	uint32_t chain; /* index in why_walk.chains */
@@ -393,6 +393,10 @@ bool why_go_is_process(const struct model *model, struct stack_names *names, uin
 /* ---- why_go_idle.c ---- */
 /* Learns what idle threads of Go's runtime wait for. */
 void why_go_idle_init(struct why_walk *walk);
+
+/* ---- why_connections.c ---- */
+/* "connections to 10.0.0.2:80 (tcp)", if the object, a text, is a connection; 0: it is none. */
+uint32_t why_connections_to(struct why_walk *walk, uint32_t object);
 
 /* ---- why_peers.c ---- */
 void why_peers_init(struct why_walk *walk);
