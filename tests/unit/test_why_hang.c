@@ -12,6 +12,7 @@
 #include "why_capture.h"
 
 #define END_TS 10000000
+static uint64_t end_ts = END_TS;
 
 /* A thread that waits in a system call from the begin of the capture to its end. */
 static void waits_from_begin(struct capture *capture, uint32_t tid, int syscall, uint32_t owner,
@@ -23,13 +24,13 @@ static void waits_from_begin(struct capture *capture, uint32_t tid, int syscall,
 					 .task_state = S,
 					 .syscall = syscall,
 					 .args = {0x7000 + 64 * tid, FUTEX_MUTEX, 2}};
-	struct waffle_rec_open_wait open = {.rec = {END_TS, tid, WAFFLE_REC_OPEN_WAIT, 0},
+	struct waffle_rec_open_wait open = {.rec = {end_ts, tid, WAFFLE_REC_OPEN_WAIT, 0},
 					    .lock = 0x7000 + 64 * tid,
 					    .owner_tid = owner,
 					    .flags = flags};
 
 	capture_add(capture, &state);
-	state.rec.ts = END_TS;
+	state.rec.ts = end_ts;
 	state.at_end = 1;
 	capture_add(capture, &state);
 	capture_add(capture, &open);
@@ -130,6 +131,45 @@ static void test_the_chain_of_a_deadlock_ends_in_its_circle(void **state)
 	assert_int_equal(tid_of(capture.model, why->parts.data[0].thread), 10);
 	why_free(why);
 	capture_free(&capture);
+}
+
+/* The number of processes at a standstill: threads 10 and 11 of one wait with these flags and
+ * owners, and thread 12, if it is there, runs. */
+static size_t standstills(uint32_t flags, uint32_t other_flags, uint32_t owner, bool runs)
+{
+	struct why_hangs hangs;
+	struct capture capture;
+	size_t count;
+
+	threads_named(&capture, 10, runs ? 12 : 11);
+	hangs_from_begin(&capture, 10, owner, flags);
+	hangs_from_begin(&capture, 11, owner ? 10 : 0, other_flags);
+	if (runs)
+		gets(&capture, CAPTURE_START + 10, 1, 0, 12, 0, 0, 0);
+	why_hangs_find(&hangs, capture_load(&capture, end_ts), NULL);
+	count = hangs.standstills.len;
+	if (count)
+		assert_int_equal(hangs.standstills.data[0].threads, 2);
+	why_hangs_free(&hangs);
+	capture_free(&capture);
+	return count;
+}
+
+static void test_threads_that_only_wait_for_each_other_are_a_standstill(void **state)
+{
+	const uint32_t inside = WAFFLE_OPEN_WAIT_INSIDE;
+
+	(void)state;
+	end_ts = 300000000;
+	assert_int_equal(standstills(inside, inside, 0, false), 1);
+	assert_int_equal(standstills(inside, 0, 0, false), 0); /* a timeout, or another process */
+	assert_int_equal(standstills(inside, inside, 0, true), 0);
+	assert_int_equal(standstills(inside | WAFFLE_OPEN_WAIT_WORD, inside | WAFFLE_OPEN_WAIT_WORD,
+				     11, false),
+			 0); /* a deadlock, which says more */
+	end_ts = 50000000;   /* too short */
+	assert_int_equal(standstills(inside, inside, 0, false), 0);
+	end_ts = END_TS;
 }
 
 #define NR_PAUSE 34
@@ -235,6 +275,7 @@ int main(void)
 		cmocka_unit_test(test_a_read_write_lock_needs_a_function_that_says_so),
 		cmocka_unit_test(test_the_chain_of_a_deadlock_ends_in_its_circle),
 		cmocka_unit_test(test_the_owner_is_to_blame_if_its_own_wait_is_unknown),
+		cmocka_unit_test(test_threads_that_only_wait_for_each_other_are_a_standstill),
 		cmocka_unit_test(test_owners_and_times_of_any_kind_are_read),
 		cmocka_unit_test(test_open_waits_have_the_file_that_was_read_at_the_end),
 	};

@@ -2,9 +2,11 @@
 #include "capture/enrich/open_waits_internal.h"
 
 #include <inttypes.h>
+#include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "bpf/wait.h"
 #include "capture/enrich/halted_stack_internal.h"
@@ -82,11 +84,14 @@ void open_waits_add(struct open_waits *waits, const struct waffle_rec_halted *ha
 	(void)vec_push(&waits->list, wait); /* without memory the wait has no record */
 }
 
-/* Whether a thread is still in the system call in which it was, with the same stack pointer. */
-static bool is_still_there(const struct waffle_rec_halted *halted)
+#define SEEN_ARGS 4
+
+/* Whether a thread is still in the system call in which it was, with the same stack pointer; then
+ * with its arguments. */
+static bool is_still_in_call(const struct waffle_rec_halted *halted, uint64_t args[SEEN_ARGS])
 {
 	char path[64], line[256];
-	uint64_t first, sp;
+	uint64_t sp;
 	bool same = false;
 	int number;
 	FILE *file;
@@ -96,11 +101,32 @@ static bool is_still_there(const struct waffle_rec_halted *halted)
 	if (!file)
 		return false;
 	if (fgets(line, sizeof(line), file) &&
-	    sscanf(line, "%d 0x%" SCNx64 " %*s %*s %*s %*s %*s 0x%" SCNx64, &number, &first, &sp) ==
-		    3)
-		same = number == halted->syscall && first == halted->args[0] && sp == halted->sp;
+	    sscanf(line,
+		   "%d 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " %*s %*s 0x%" SCNx64,
+		   &number, &args[0], &args[1], &args[2], &args[3], &sp) == 6)
+		same = number == halted->syscall && args[0] == halted->args[0] && sp == halted->sp;
 	fclose(file);
 	return same;
+}
+
+static bool is_still_there(const struct waffle_rec_halted *halted)
+{
+	uint64_t args[SEEN_ARGS];
+
+	return is_still_in_call(halted, args);
+}
+
+/* Whether only another thread of the process can end the wait, or a signal. */
+static bool ends_inside(const struct waffle_rec_halted *halted)
+{
+	uint64_t args[SEEN_ARGS];
+	uint32_t command;
+
+	if (halted->syscall != SYS_futex || !is_still_in_call(halted, args))
+		return false;
+	command = (uint32_t)args[1] & FUTEX_CMD_MASK;
+	return args[1] & FUTEX_PRIVATE_FLAG && !args[3] &&
+	       (command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET || command == FUTEX_LOCK_PI);
 }
 
 /* The number of an end in the list of pipes, of which many threads may wait for the same. */
@@ -174,6 +200,8 @@ static void lock_or_file_examine(struct open_waits *waits, struct open_wait *wai
 				 const struct image *image)
 {
 	owner_examine(waits, wait, image);
+	if (ends_inside(&wait->halted))
+		wait->lock.flags |= WAFFLE_OPEN_WAIT_INSIDE;
 	if (kernel_wait_sources(waits->kernel) & WAFFLE_WAIT_FILES)
 		file_examine(waits, wait);
 }
