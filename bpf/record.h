@@ -571,6 +571,9 @@ struct waffle_rec_open_wait {
 #define WAFFLE_OPEN_WAIT_WORD 4u
 /* It is no lock: the thread waits for the end of that thread (pthread_join()). */
 #define WAFFLE_OPEN_WAIT_JOIN 8u
+/* The futex is private to the process, and the wait has no timeout: only another thread of the
+ * process can end it, or a signal. */
+#define WAFFLE_OPEN_WAIT_INSIDE 16u
 
 /* The addresses of a socket of IPv4 or IPv6, when a wait for it ended. The socket may be closed
  * before userspace can look. They are recorded once, and again when they or `resent` change. */

@@ -165,6 +165,10 @@ def until_all_blocked(program):
     wait_until(lambda: all("futex" in (task / "wchan").read_text() for task in tasks), "futex")
 
 
+def interpreter_name(program):
+    return pathlib.Path(f"/proc/{program.pid}/comm").read_text().strip()
+
+
 def test_locks_of_python_have_no_recorded_owner(waffle, start):
     program = start(sys.executable, PROGRAMS / "hangs.py")
     program.until("ready")
@@ -173,9 +177,27 @@ def test_locks_of_python_have_no_recorded_owner(waffle, start):
     waffle.ok("attach", "--pid", program.pid, "--duration", "200ms", "-o", path, "--no-report")
     answer = asker(waffle)(path)
     assert answer["deadlocks"] == 0 and len(answer["open_waits"]) >= 3
+    assert answer["standstills"] == 1
+    said = f"may be a deadlock: all 3 threads of {interpreter_name(program)} ({program.pid}) wait for another thread of it"
+    assert waffle.ok("why", path).stdout.startswith(said)
     assert not any(wait["owner"] for wait in answer["open_waits"])
     for wait in answer["open_waits"]:  # unwound through functions of the C library
         assert "PyThread_acquire_lock_timed" in functions(wait)
+
+
+@pytest.mark.parametrize("wakes", (True, False))
+def test_threads_that_wait_with_a_timeout_or_for_others_are_no_standstill(waffle, start, wakes):
+    """One of them waits for its timeout, or for what comes from outside."""
+    waits = "threading.Event().wait(60)" if wakes else "sys.stdin.readline()"
+    code = f"import sys, threading; threading.Thread(target=threading.Event().wait, daemon=True).start(); " \
+           f"print('ready', flush=True); {waits}"
+    program = start(sys.executable, "-c", code)
+    program.until("ready")
+    path = waffle.path()
+    waffle.ok("attach", "--pid", program.pid, "--duration", "300ms", "-o", path, "--no-report")
+    answer = asker(waffle)(path)
+    assert len(answer["open_waits"]) == 2 and "standstills" not in answer
+    assert "may be a deadlock" not in waffle.ok("why", path).stdout
 
 
 def python_functions(wait):

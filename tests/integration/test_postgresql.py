@@ -10,6 +10,7 @@ import pwd
 import signal
 import subprocess
 import tempfile
+import time
 
 import pytest
 from tracer import wait_until
@@ -211,3 +212,30 @@ def test_why_of_a_running_server_finds_who_held_the_lock(waffle, server, start):
     assert f"{len(threads)} threads named postgres, together " in together
     assert str(waiter.pid) in together
     holder.ask("commit; select 1")
+
+
+@pytest.mark.parametrize("ends", (True, False))
+def test_why_of_a_backend_that_waits_for_a_row_says_lock(waffle, server, start, ends):
+    """The holder is not recorded: it is known if it ends the wait during the capture. After a second
+    the backend looks for deadlocks, which ends nothing."""
+    holder, waiter = Psql(start, server, "bench"), Psql(start, server, "bench")
+    monitor = Psql(start, server, "postgres")
+    holder.ask("begin; update pgbench_branches set bbalance = 1 where bid = 1; select 1")
+    attached = waffle.attach("-p", waiter.pid, "-q", "--no-report", "--stacks", "sched")
+    attached.wait_ready()
+    waiter.program.say("update pgbench_branches set bbalance = 2 where bid = 1;")
+    waiting = f"select count(*) from pg_locks where pid = {waiter.pid} and not granted"
+    wait_until(lambda: monitor.ask(waiting) != "0", "the second session to wait")
+    time.sleep(1.2)
+    if ends:
+        holder.ask("commit; select 1")
+        wait_until(lambda: monitor.ask(waiting) == "0", "the second session to go on")
+    capture = attached.stop(60)
+    [instance] = json.loads(waffle.ok("why", "--json", "--thread", waiter.pid, capture.path).stdout)["instances"]
+    [lock, *others] = [cause for cause in instance["causes"] if cause["cause"] == "lock"]
+    assert not others and lock["duration_ns"] > 1_100_000_000
+    assert lock["culprit"]["object"] == "the lock of a row in PostgreSQL"
+    assert (lock["culprit"]["tid"], lock["grade"]) == ((holder.pid, "likely") if ends else (None, "unknown"))
+    assert not any(cause["cause"] in ("timer", "not-recorded") and cause["share"] > 0.05 for cause in instance["causes"])
+    if not ends:
+        holder.ask("commit; select 1")

@@ -5,6 +5,7 @@ import fcntl
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -78,6 +79,49 @@ def test_a_terminal_is_named_with_the_process_at_its_other_end(first_cause, laun
         os.close(terminal)
     assert (cause, grade) == ("pipe", "likely" if writes else "unknown")
     assert f"terminal of process {os.getpid()}, " in culprit
+
+
+PIPES = """
+import os, signal, sys, time
+mode, path = sys.argv[1:]
+if mode == "fifo":
+    os.mkfifo(path)
+    both = os.open(path, os.O_RDWR)
+    ends = [os.open(path, flags) for flags in (os.O_RDONLY, os.O_WRONLY)]
+    os.close(both)
+else:
+    ends = os.pipe()
+mine = mode == "full"  # it waits at this end, 1: to write
+for i in range({"alone": 0, "several": 2}.get(mode, 1)):
+    if not os.fork():
+        with open("/proc/self/comm", "w") as comm:
+            comm.write(f"helper{i}")
+        os.close(ends[mine])
+        time.sleep(1000) if mode == "sleeps" else signal.pause()
+if mode != "alone":
+    os.close(ends[not mine])
+print(os.getpid(), flush=True)
+while mode == "full":
+    os.write(ends[1], bytes(4096))
+os.read(ends[0], 1)
+"""
+
+
+@pytest.mark.parametrize("mode, cause, grade, culprit", (
+    ("empty", "pipe", "likely", r"helper0 \((\d+)\), pipe:\[\d+\] \(write end of process \1, helper0\)"),
+    ("fifo", "pipe", "likely", r"helper0 \((\d+)\), /\S+ \(fifo, write end of process \1, helper0\)"),
+    ("full", "pipe", "likely", r"helper0 \((\d+)\), pipe:\[\d+\] \(read end of process \1, helper0\)"),
+    ("sleeps", "sleep", "likely", r"helper0 \(\d+\)"),
+    ("alone", "pipe", "likely", r"python\S* \((\d+)\), pipe:\[\d+\] \(write end of process \1, python.*"),
+    ("several", "pipe", "unknown", r"pipe:\[\d+\] \(write end of 2 processes: helper0 \(\d+\), helper1 \(\d+\)\)"),
+), ids=lambda value: value if value.isalpha() else "")
+def test_a_pipe_is_named_with_the_process_at_its_other_end(first_cause, launch, tmp_path, mode, cause, grade, culprit):
+    process = launch(sys.executable, "-c", PIPES, mode, tmp_path / "fifo", process_group=0)
+    try:
+        found = first_cause(process, "500ms")
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+    assert found[:2] == (cause, grade) and re.fullmatch(culprit, found[2]), found
 
 
 CONNECTS = """

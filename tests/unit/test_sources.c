@@ -27,8 +27,10 @@
 #include "bpf/wait.h"
 #include "capture/sources_internal.h"
 #include "target/process/descriptors.h"
+#include "target/process/pipe_ends.h"
 #include "target/process/process.h"
 #include "target/process/terminal.h"
+#include "util/clock.h"
 
 static uint32_t parsed(const char *text)
 {
@@ -183,6 +185,74 @@ static void test_terminal_has_the_ancestor_at_its_other_end(void **state)
 	close(master);
 }
 
+/* The text of the end opposite to an own descriptor. */
+static void opposite_text(char text[128], int fd)
+{
+	struct pipe_end end;
+
+	assert_true(pipe_end_opposite(&end, getpid(), fd));
+	assert_true(pipe_ends_find(&end, 1, clock_monotonic_ns() + 10000000000ull));
+	pipe_end_describe(text, 128, &end);
+}
+
+static void test_pipe_has_the_processes_that_hold_its_other_end(void **state)
+{
+	char text[128], expected[128], comm[16];
+	int ends[2], again;
+	pid_t child;
+
+	(void)state;
+	process_comm(getpid(), comm);
+	assert_int_equal(pipe(ends), 0);
+	again = dup(ends[1]); /* one process, though it has two descriptors */
+	opposite_text(text, ends[0]);
+	snprintf(expected, sizeof(expected), "write end of process %d, %s", getpid(), comm);
+	assert_string_equal(text, expected);
+	assert_int_equal(pipe_end_process(text), getpid());
+	child = child_at(STDIN_FILENO);
+	opposite_text(text, ends[1]);
+	snprintf(expected, sizeof(expected), "read end of 2 processes: %s (%d), %s (%d)", comm,
+		 child > getpid() ? getpid() : child, comm, child > getpid() ? child : getpid());
+	assert_string_equal(text, expected);
+	assert_int_equal(pipe_end_process(text), 0);
+	close(ends[1]);
+	close(again);
+	opposite_text(text, ends[0]);
+	snprintf(expected, sizeof(expected), "write end of process %d, %s", child, comm);
+	assert_string_equal(text, expected);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	opposite_text(text, ends[0]);
+	assert_string_equal(text, "");
+	close(ends[0]);
+}
+
+static void test_ends_that_are_unclear_have_no_holders(void **state)
+{
+	char name[] = "/tmp/waffle-fifo-XXXXXX", path[64];
+	struct pipe_end end;
+	int ends[2], both;
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	assert_true(pipe_end_opposite(&end, getpid(), ends[0]));
+	assert_false(pipe_ends_find(&end, 1, 0)); /* no time is left */
+	close(ends[0]);
+	close(ends[1]);
+	assert_false(pipe_end_opposite(&end, getpid(), ends[0]));
+	assert_non_null(mkdtemp(name));
+	snprintf(path, sizeof(path), "%s/fifo", name);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	both = open(path, O_RDWR);
+	assert_true(both >= 0);
+	assert_false(pipe_end_opposite(&end, getpid(), both));
+	close(both);
+	unlink(path);
+	rmdir(name);
+	assert_int_equal(pipe_end_process("fifo, read end of process 12, sh"), 12);
+	assert_int_equal(pipe_end_process("unix /read end of process 12, sh"), 0);
+}
+
 static void test_pipe_is_known_by_its_inode_alone(void **state)
 {
 	struct descriptor found;
@@ -335,6 +405,8 @@ int main(void)
 		cmocka_unit_test(test_names_of_sources_read_back_as_the_same),
 		cmocka_unit_test(test_file_has_its_path_and_file_system),
 		cmocka_unit_test(test_terminal_has_the_ancestor_at_its_other_end),
+		cmocka_unit_test(test_pipe_has_the_processes_that_hold_its_other_end),
+		cmocka_unit_test(test_ends_that_are_unclear_have_no_holders),
 		cmocka_unit_test(test_pipe_is_known_by_its_inode_alone),
 		cmocka_unit_test(test_socket_has_both_its_ends),
 		cmocka_unit_test(test_socket_that_a_forged_line_is_about_has_no_detail),

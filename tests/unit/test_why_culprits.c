@@ -420,6 +420,65 @@ static void test_few_objects_and_a_large_one_stay_apart(void **state)
 	done(&capture, why);
 }
 
+/* Thread 11 waits for 100 at a socket of its own each time; thread 12 or 13 answers. */
+static uint64_t ask_over(struct capture *capture, uint64_t ts, uint32_t number, const char *ends,
+			 uint32_t peer)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "socket:[%" PRIu32 "]", number);
+	object(capture, name, ends);
+	waits(capture, ts, 1, 11, 0, S, NR_READ, number, 0, 0);
+	gets(capture, ts + 100, 1, 0, 11, peer, ts + 100, 0);
+	wait_details(capture, ts, ts + 100, 11, number, 0, 0);
+	return ts + 110;
+}
+
+static void test_connections_to_one_server_are_one_cause(void **state)
+{
+	static const struct {
+		const char *ends;
+		uint32_t peer;
+	} rows[] = {
+		{"tcp 127.0.0.1:40001 <-> 127.0.0.1:80", 12},
+		{"tcp 127.0.0.1:40002 <-> 127.0.0.1:80", 13},
+		{"tcp 127.0.0.1:40003 <-> 127.0.0.1:80", 12},
+		{"tcp 127.0.0.1:40001 <-> 127.0.0.1:81", 12},
+		{"tcp 127.0.0.1:40004 <-> 127.0.0.1:80, data sent again once", 12},
+		{"udp 127.0.0.1:40005 <-> 127.0.0.1:53", 12},
+		{"udp 127.0.0.1:40006 <-> 127.0.0.1:53", 12},
+	};
+	uint64_t ts = 1010;
+	struct capture capture;
+	yajl_val json, cause;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	for (uint32_t tid = 12; tid < 14; tid++) {
+		named(&capture, tid, 10, "server");
+		gets(&capture, 1005, (uint16_t)(tid - 10), 0, tid, 0, 0, 0);
+	}
+	for (uint32_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		ts = ask_over(&capture, ts, i + 1, rows[i].ends, rows[i].peer);
+	capture_end(&capture, ts, 11, 1);
+	why = ask_span(&capture, 9000);
+	check_part(why, 0, "socket", 300, 12, "likely", "connections to 127.0.0.1:80 (tcp)");
+	check_part(why, 1, "socket", 200, 12, "likely", "connections to DNS server 127.0.0.1:53");
+	check_part(why, 2, "socket", 100, 12, "likely",
+		   "socket:[4] (tcp 127.0.0.1:40001 <-> 127.0.0.1:81)");
+	assert_int_equal(why->instances.data[0].part_count, 5);
+	assert_int_equal(part_of(why, 0)->connections, 3);
+	assert_int_equal(part_of(why, 2)->connections, 0);
+	check_printed(why, "2 threads of server (10), 3 connections to 127.0.0.1:80 (tcp)\n");
+	check_printed(why, "server (12), 2 connections to DNS server 127.0.0.1:53\n");
+	json = json_of(why);
+	cause = first(first(json, "instances"), "causes");
+	assert_int_equal(number_in(cause, "connections"), 3);
+	yajl_tree_free(json);
+	done(&capture, why);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -436,6 +495,7 @@ int main(void)
 		cmocka_unit_test(test_many_small_objects_of_a_culprit_are_one_cause),
 		cmocka_unit_test(test_many_small_objects_of_threads_that_are_alike_are_one_cause),
 		cmocka_unit_test(test_few_objects_and_a_large_one_stay_apart),
+		cmocka_unit_test(test_connections_to_one_server_are_one_cause),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

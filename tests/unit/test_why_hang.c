@@ -12,26 +12,33 @@
 #include "why_capture.h"
 
 #define END_TS 10000000
+static uint64_t end_ts = END_TS;
 
-/* A thread that waits for a futex from the begin of the capture to its end. */
-static void hangs_from_begin(struct capture *capture, uint32_t tid, uint32_t owner, uint32_t flags)
+/* A thread that waits in a system call from the begin of the capture to its end. */
+static void waits_from_begin(struct capture *capture, uint32_t tid, int syscall, uint32_t owner,
+			     uint32_t flags)
 {
 	struct waffle_rec_state state = {.rec = {CAPTURE_START, tid, WAFFLE_REC_STATE, 0},
 					 .tgid = CAPTURE_PID,
 					 .state = WAFFLE_THREAD_BLOCKED,
 					 .task_state = S,
-					 .syscall = NR_FUTEX,
+					 .syscall = syscall,
 					 .args = {0x7000 + 64 * tid, FUTEX_MUTEX, 2}};
-	struct waffle_rec_open_wait open = {.rec = {END_TS, tid, WAFFLE_REC_OPEN_WAIT, 0},
+	struct waffle_rec_open_wait open = {.rec = {end_ts, tid, WAFFLE_REC_OPEN_WAIT, 0},
 					    .lock = 0x7000 + 64 * tid,
 					    .owner_tid = owner,
 					    .flags = flags};
 
 	capture_add(capture, &state);
-	state.rec.ts = END_TS;
+	state.rec.ts = end_ts;
 	state.at_end = 1;
 	capture_add(capture, &state);
 	capture_add(capture, &open);
+}
+
+static void hangs_from_begin(struct capture *capture, uint32_t tid, uint32_t owner, uint32_t flags)
+{
+	waits_from_begin(capture, tid, NR_FUTEX, owner, flags);
 }
 
 static void threads_named(struct capture *capture, uint32_t from, uint32_t to)
@@ -126,6 +133,66 @@ static void test_the_chain_of_a_deadlock_ends_in_its_circle(void **state)
 	capture_free(&capture);
 }
 
+/* The number of processes at a standstill: threads 10 and 11 of one wait with these flags and
+ * owners, and thread 12, if it is there, runs. */
+static size_t standstills(uint32_t flags, uint32_t other_flags, uint32_t owner, bool runs)
+{
+	struct why_hangs hangs;
+	struct capture capture;
+	size_t count;
+
+	threads_named(&capture, 10, runs ? 12 : 11);
+	hangs_from_begin(&capture, 10, owner, flags);
+	hangs_from_begin(&capture, 11, owner ? 10 : 0, other_flags);
+	if (runs)
+		gets(&capture, CAPTURE_START + 10, 1, 0, 12, 0, 0, 0);
+	why_hangs_find(&hangs, capture_load(&capture, end_ts), NULL);
+	count = hangs.standstills.len;
+	if (count)
+		assert_int_equal(hangs.standstills.data[0].threads, 2);
+	why_hangs_free(&hangs);
+	capture_free(&capture);
+	return count;
+}
+
+static void test_threads_that_only_wait_for_each_other_are_a_standstill(void **state)
+{
+	const uint32_t inside = WAFFLE_OPEN_WAIT_INSIDE;
+
+	(void)state;
+	end_ts = 300000000;
+	assert_int_equal(standstills(inside, inside, 0, false), 1);
+	assert_int_equal(standstills(inside, 0, 0, false), 0); /* a timeout, or another process */
+	assert_int_equal(standstills(inside, inside, 0, true), 0);
+	assert_int_equal(standstills(inside | WAFFLE_OPEN_WAIT_WORD, inside | WAFFLE_OPEN_WAIT_WORD,
+				     11, false),
+			 0); /* a deadlock, which says more */
+	end_ts = 50000000;   /* too short */
+	assert_int_equal(standstills(inside, inside, 0, false), 0);
+	end_ts = END_TS;
+}
+
+#define NR_PAUSE 34
+
+/* What the owner waits for is unknown. But the owner is known. */
+static void test_the_owner_is_to_blame_if_its_own_wait_is_unknown(void **state)
+{
+	const struct why_query query = {.tid = 10, .from_ts = 0, .to_ts = UINT64_MAX};
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	threads_named(&capture, 10, 11);
+	hangs_from_begin(&capture, 10, 11, WAFFLE_OPEN_WAIT_WORD);
+	waits_from_begin(&capture, 11, NR_PAUSE, 0, 0);
+	why = ask(&capture, END_TS, &query);
+	assert_int_equal(why->parts.data[0].cause, WHY_LOCK);
+	assert_int_equal(why->parts.data[0].grade, WHY_GRADE_LIKELY);
+	assert_int_equal(why->parts.data[0].step_count, 2);
+	assert_int_equal(tid_of(why->model, why->parts.data[0].thread), 11);
+	done(&capture, why);
+}
+
 static void test_owners_and_times_of_any_kind_are_read(void **state)
 {
 	(void)state;
@@ -207,6 +274,8 @@ int main(void)
 		cmocka_unit_test(test_circles_are_found_and_come_first),
 		cmocka_unit_test(test_a_read_write_lock_needs_a_function_that_says_so),
 		cmocka_unit_test(test_the_chain_of_a_deadlock_ends_in_its_circle),
+		cmocka_unit_test(test_the_owner_is_to_blame_if_its_own_wait_is_unknown),
+		cmocka_unit_test(test_threads_that_only_wait_for_each_other_are_a_standstill),
 		cmocka_unit_test(test_owners_and_times_of_any_kind_are_read),
 		cmocka_unit_test(test_open_waits_have_the_file_that_was_read_at_the_end),
 	};

@@ -217,6 +217,69 @@ static void slept_at(struct capture *capture, uint64_t from_ts, uint64_t ts, uin
 						       .user_stack = stack});
 }
 
+/* A stack of several functions, the innermost first. */
+static void deep_stack(struct capture *capture, uint32_t number, const char *const *functions,
+		       uint32_t count)
+{
+	struct error err = ERROR_INIT;
+	uint64_t addresses[8];
+	struct store_stack stack = {.pid = CAPTURE_PID, .addresses = addresses, .count = count};
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct store_name name = {.pid = CAPTURE_PID,
+					  .value = STORE_PYTHON | (64 * number + i),
+					  .name = functions[i]};
+
+		addresses[i] = name.value;
+		capture_must(store_writer_add_name(capture->writer, &name, &err), err);
+	}
+	capture_must(store_writer_add_stack(capture->writer, &stack, &err), err);
+}
+
+/* A backend waits for a message of the one that holds the lock, with this stack. An interrupt ends
+ * the wait. */
+static void check_backend(uint32_t stack, const char *says, const char *cause)
+{
+	static const char *const row[] = {
+		"epoll_wait (x.c:1)",          "WaitLatch (x.c:1)",         "ProcSleep (x.c:1)",
+		"LockAcquireExtended (x.c:1)", "XactLockTableWait (x.c:1)", "heap_update (x.c:1)"};
+	static const char *const table[] = {"epoll_wait (x.c:1)", "WaitLatch (x.c:1)",
+					    "ProcSleep (x.c:1)", "LockAcquire (x.c:1)",
+					    "LockRelationOid (x.c:1)"};
+	static const char *const other[] = {"epoll_wait (x.c:1)", "WaitLatch (x.c:1)",
+					    "LockRelationOid (x.c:1)"};
+	struct stack_names *names;
+	struct error err = ERROR_INIT;
+	struct capture capture;
+	struct why *why;
+
+	begin(&capture);
+	deep_stack(&capture, 2, row, 6);
+	deep_stack(&capture, 3, table, 5);
+	deep_stack(&capture, 4, other, 3);
+	wait_of(&capture, 1, 50, NR_EPOLL_WAIT);
+	slept_at(&capture, MS, 50 * MS, 11, stack);
+	capture_load(&capture, 50 * MS);
+	names = stack_names_open(capture.reader, false);
+	capture_must(why_new(&why, capture.model,
+			     &(struct why_query){
+				     .tid = 11, .from_ts = MS, .to_ts = 50 * MS, .names = names},
+			     &err),
+		     err);
+	check_part(why, 0, cause, 49 * MS, 0, "likely", says);
+	why_free(why);
+	stack_names_close(names);
+	capture_free(&capture);
+}
+
+static void test_locks_of_postgresql_are_known_by_their_functions(void **state)
+{
+	(void)state;
+	check_backend(2, "the lock of a row in PostgreSQL", "lock");
+	check_backend(3, "the lock of a table in PostgreSQL", "lock");
+	check_backend(4, "", "interrupt");
+}
+
 static void test_the_busy_handler_of_sqlite_waits_for_a_lock(void **state)
 {
 	struct stack_names *names;
@@ -305,6 +368,7 @@ int main(void)
 		cmocka_unit_test(test_a_thread_that_sleeps_and_checks_seems_to_poll),
 		cmocka_unit_test(test_a_thread_that_works_between_its_sleeps_does_not_poll),
 		cmocka_unit_test(test_a_thread_that_wakes_others_between_its_sleeps_does_not_poll),
+		cmocka_unit_test(test_locks_of_postgresql_are_known_by_their_functions),
 		cmocka_unit_test(test_the_busy_handler_of_sqlite_waits_for_a_lock),
 		cmocka_unit_test(test_threads_of_a_pool_that_sleep_in_one_place_are_one_cause),
 		cmocka_unit_test(

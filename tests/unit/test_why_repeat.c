@@ -61,10 +61,15 @@ static void test_nothing_is_suggested_without_a_pattern(void **state)
 	const char *const same[] = {"main serve"};
 	const char *const unrelated[] = {"a", "b", "c"};
 	const char *const templates[] = {"main run<int> f", "main g(int)", "main g(int) h"};
+	const char *const go[] = {"runtime.mstart runtime.schedule runtime.stopm runtime.notesleep",
+				  "runtime.mstart runtime.schedule runtime.stopm runtime.futex",
+				  "runtime.mstart runtime.schedule runtime.execute"};
 	struct why_repeat_candidate candidate;
 
 	(void)state;
 	assert_false(choose(same, 1, &candidate));
+	/* What Go's runtime does is no step of the program. */
+	assert_false(choose(go, 3, &candidate));
 	/* The outermost function of a thread is never a step. */
 	assert_false(choose(unrelated, 3, &candidate));
 	/* The name of a template is no name of a probe spec. */

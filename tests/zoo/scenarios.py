@@ -40,7 +40,7 @@ class Scenario:
     log the share may be where a part of it is an estimate. `second` are the causes that
     must come next; `others` are those that may appear beside (small shares of `running` and
     `cpu-contention` may always). `object` is a kind; which one it is, is in the program's log;
-    `says` is all of what is said of it, and `adds` what is said beside what the log has. `culprit`
+    `says` is all of what is said of it, and `adds` a pattern of what is said beside what the log has. `culprit`
     is None where nobody who is traced is to blame, and `rounds` the number of the victim's spans.
     A wait that others may end as well is certain only if none of them ran before the thread could
     check what it waited for: such a row may be `late`."""
@@ -116,7 +116,7 @@ RUNTIMES = tuple(
         ("rust_channel", "locks.rs", ("mpsc",), "user-work", "holder", 0.8, (), ()),
         ("node_pool", "loop.js", ("pool",), "user-work", "worker", 0.7, (), ()),
         ("node_busy", "loop.js", ("busy",), "running", "victim", 0.8, (), ()),
-        ("postgres_lock", "postgres.py", ("lock",), "user-work", "postgres", 0.7, ("socket",), ()),
+        ("postgres_lock", "postgres.py", ("lock",), "lock", "postgres", 0.7, ("socket",), ()),
         ("postgres_fsync", "postgres.py", ("fsync",), "disk-write", "postgres", 0.5, ("socket",), ("disk",)),
         ("redis_slow", "redis_server.py", ("slow",), "sleep", "redis-server", 0.8, (), ()),
         ("redis_blpop", "redis_server.py", ("blpop",), "socket", "pusher", 0.8, (), ()),
@@ -333,7 +333,7 @@ SCENARIOS = (
         cause="socket",
         culprit=None,
         object="socket",
-        adds=", SYN sent again once)",
+        adds=r", SYN sent again once\)",
         rounds=4,  # of a second each
         grade="likely",
         victim=Seen("S", ("connect",)),
@@ -347,6 +347,24 @@ SCENARIOS = (
         object="file",
         adds=", disk shared with neighbour",
         share=0.8,
+        needs=("disk",),
+        victim=Seen("DR"),
+    ),
+    # The cgroup may use no more memory, and a neighbour that is not traced has most of it: the victim
+    # waits for its own pages to be written before it gets others. Who ended the wait is a thread of
+    # the kernel, so `likely` will do; the victim runs while it writes and looks for pages to free.
+    Scenario(
+        "memory_limit",
+        "memory_limit.c",
+        cause="disk-write",
+        span="victim",
+        object="file",
+        adds=r", memory\.max 32\.0 MiB of \S+-memory used up, the most by neighbour \(",
+        share=0.55,
+        rounds=8,
+        grade="likely",
+        second=("running",),
+        cgroups=("memory",),
         needs=("disk",),
         victim=Seen("DR"),
     ),

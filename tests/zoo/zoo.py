@@ -32,6 +32,8 @@ DISK_READS = 1000
 # What the victim of cpu_quota may use: 10 ms in each 50.
 QUOTA_US, PERIOD_US = 10_000, 50_000
 SHARES = 102_400
+# What the cgroup of memory_limit may use.
+MEMORY_BYTES = 32 << 20
 
 
 # ---- building, and what a scenario needs ----
@@ -147,6 +149,8 @@ def missing(scenario):
         return "needs the blkio controller of cgroup v1"
     if "quota" in scenario.cgroups and not any(CGROUPS.glob("cpu/cpu.cfs_quota_us")):
         return "needs the cpu controller of cgroup v1, with CFS bandwidth"
+    if "memory" in scenario.cgroups and not any(CGROUPS.glob("memory/memory.limit_in_bytes")):
+        return "needs the memory controller of cgroup v1"
     return None
 
 
@@ -175,6 +179,7 @@ def _settings(kind):
                 "cpu.shares": SHARES,
             },
         ),
+        "memory": ("memory", "ZOO_MEMORY", {"memory.limit_in_bytes": MEMORY_BYTES}),
         # A hundred times the weight of what else runs on the machine, so that a busy machine puts
         # little contention of its own into the answers.
         "shield": ("cpu", "ZOO_SHIELD", {"cpu.shares": SHARES}),

@@ -411,7 +411,9 @@ static int finish(struct session *session)
 			 ?: stages_names(&session->stages)
 			 ?: open_spans_deliver(session);
 	if (!result && session_wants_sched(session->options) && !session->full)
-		result = enrich_last_each(session->enrich, session->end_ts, last_pass, session)
+		result = enrich_pipes(session->enrich, session->err)
+				 ?: enrich_last_each(session->enrich, session->end_ts, last_pass,
+						     session)
 				 ?: targets_name_peers(session);
 	result = result ?: address_spaces_finish(session->spaces, session->err);
 	if (session->transport)

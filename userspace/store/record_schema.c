@@ -194,7 +194,9 @@ static const struct record_field open_wait_fields[] = {
 	      "the thread that holds the lock, according to the memory of the process; 0: unknown"),
 	FIELD(waffle_rec_open_wait, flags, FLAGS,
 	      "who says so; 1: a mutex of glibc, 2: a read-write lock of glibc with a writer, "
-	      "4: the futex word; 8: it is no lock but a wait for the end of that thread"),
+	      "4: the futex word; 8: it is no lock but a wait for the end of that thread; "
+	      "16: nobody says it, or one of these, and only a thread of the process can end it: "
+	      "the futex is private, and there is no timeout"),
 };
 
 static const struct record_field memory_fields[] = {

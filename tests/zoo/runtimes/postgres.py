@@ -79,7 +79,7 @@ def wait_for_lock(i):
     end = said.now()
     other.end()
     said.victim(i, begin, end)
-    said.cause(i, "user-work", said.ran(other.pid) - before, "postgres", other.pid)
+    said.cause(i, "lock", said.ran(other.pid) - before, "postgres", other.pid)
 
 
 def commit(i):

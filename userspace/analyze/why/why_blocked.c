@@ -3,6 +3,7 @@
  * meanwhile. */
 #include "analyze/why/why_blocked_internal.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "analyze/why/why_await_internal.h"
@@ -129,6 +130,36 @@ static struct why_verdict at_owned(struct why_walk *walk, struct why_blocked *bl
 	return why_blocked_end(walk, blocked, WHY_LOCK, grade, owner);
 }
 
+#define ALONE_TEXT "no other process holds the other end"
+#define MUTUAL_TEXT "the chain of pipes leads back to it"
+
+/* The wait for a pipe goes on when the capture ends, and one process holds the other end then. It
+ * is followed if it has one thread. Undecided if that process is unknown, or if another thread of
+ * the same process may be the one. */
+static struct why_verdict at_held(struct why_walk *walk, struct why_blocked *blocked)
+{
+	uint32_t peer = blocked->kind == WAIT_PIPE ? why_socket_peer(walk, blocked->facts.object)
+						   : MODEL_NONE;
+	struct why_step *step = &walk->path[walk->depth - 1];
+	bool alone = peer != MODEL_NONE && why_is_only_thread(walk, peer);
+
+	if (peer == MODEL_NONE || !model_is_traced(walk->model, peer))
+		return WHY_UNDECIDED;
+	if (walk->model->threads.data[peer].pid == walk->model->threads.data[blocked->thread].pid) {
+		step->meaning = strtab_put(walk->why->texts, ALONE_TEXT, strlen(ALONE_TEXT));
+		return why_blocked_end(walk, blocked, WHY_PIPE,
+				       alone ? WHY_GRADE_LIKELY : WHY_GRADE_UNKNOWN,
+				       alone ? peer : MODEL_NONE);
+	}
+	step->by = peer;
+	step->owned = alone;
+	if (alone && !why_walk_is_on_path(walk, peer))
+		return why_blocked_follow(walk, blocked, peer, WHY_GRADE_LIKELY);
+	if (alone)
+		step->meaning = strtab_put(walk->why->texts, MUTUAL_TEXT, strlen(MUTUAL_TEXT));
+	return why_blocked_end(walk, blocked, WHY_PIPE, WHY_GRADE_LIKELY, peer);
+}
+
 /* The wait goes on when the capture ends. What it is for is known, and not who is to end it. */
 static struct why_verdict at_open(struct why_walk *walk, struct why_blocked *blocked)
 {
@@ -145,7 +176,21 @@ static struct why_verdict at_open(struct why_walk *walk, struct why_blocked *blo
 		cause = WHY_PIPE;
 	walk->path[walk->depth - 1].meaning =
 		strtab_put(walk->why->texts, OPEN_TEXT, strlen(OPEN_TEXT));
+	/* Another thread waits for this one, which need not end soon. */
+	if (cause == WHY_UNKNOWN && blocked->link)
+		return why_verdict_end(walk, why_cause_behind(blocked->link),
+				       why_grade_least(blocked->grade, WHY_GRADE_LIKELY),
+				       blocked->thread, blocked->link->object);
 	return why_blocked_end(walk, blocked, cause, WHY_GRADE_UNKNOWN, MODEL_NONE);
+}
+
+static struct why_verdict by_end_of_capture(struct why_walk *walk, struct why_blocked *blocked)
+{
+	struct why_verdict verdict = at_owned(walk, blocked);
+
+	if (verdict.kind == WHY_VERDICT_NONE)
+		verdict = at_held(walk, blocked);
+	return verdict.kind == WHY_VERDICT_NONE ? at_open(walk, blocked) : verdict;
 }
 
 #define UNREPORTED_TEXT "the kernel did not report what woke it"
@@ -190,11 +235,7 @@ static struct why_verdict by_kind(struct why_walk *walk, struct why_blocked *blo
 		break;
 	}
 	if (!known && blocked->interval->open)
-		verdict = at_owned(walk, blocked);
-	if (verdict.kind != WHY_VERDICT_NONE)
-		return verdict;
-	if (!known && blocked->interval->open)
-		return at_open(walk, blocked);
+		return by_end_of_capture(walk, blocked);
 	if (!known && blocked->kind == WAIT_GIL)
 		return why_blocked_timeout(walk, blocked);
 	if (!known)
@@ -233,7 +274,7 @@ static bool is_outside(const struct why_walk *walk, const struct why_blocked *bl
 {
 	uint64_t ignored;
 
-	return blocked->first &&
+	return !blocked->link &&
 	       why_intervals_span(&walk->intervals, blocked->thread, blocked->interval->from_ts,
 				  &ignored) == MODEL_NONE;
 }
@@ -406,6 +447,31 @@ static bool is_idle_loop(const struct why_walk *walk, const struct why_blocked *
 	       (!*object || descriptor_is_epoll(object));
 }
 
+/* The program's functions show a lock of its own. While it sleeps to try again, that is still a
+ * sleep. */
+static void find_program_lock(struct why_walk *walk, struct why_blocked *blocked)
+{
+	blocked->program_lock = why_program_lock(walk, blocked);
+	if (!blocked->program_lock)
+		return;
+	blocked->grade = why_grade_least(blocked->grade, WHY_GRADE_LIKELY);
+	if (blocked->kind != WAIT_SLEEP)
+		blocked->kind = WAIT_MUTEX;
+}
+
+/* The step has the descriptor or futex as its object. */
+static void set_program_lock(struct why_walk *walk, struct why_blocked *blocked,
+			     struct why_step *step)
+{
+	char text[128];
+	int len = snprintf(text, sizeof(text), "waits for %s",
+			   strtab_get(walk->why->texts, blocked->program_lock));
+
+	blocked->object = blocked->program_lock;
+	if (!step->meaning && len < (int)sizeof(text))
+		step->meaning = strtab_put(walk->why->texts, text, (size_t)len);
+}
+
 struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_stretch *stretch)
 {
 	const struct why_link *link = stretch->link;
@@ -418,7 +484,7 @@ struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_s
 		.to = stretch->to,
 		.waker = why_waker_of(walk, thread, stretch->index),
 		.grade = stretch->grade,
-		.first = !link,
+		.link = link,
 	};
 	struct why_verdict verdict = WHY_UNDECIDED;
 	struct why_step *step;
@@ -436,6 +502,7 @@ struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_s
 	/* While the thread is stopped, it does not wait for the object of its system call. */
 	if (blocked.kind != WAIT_STOPPED && blocked.stack.meaning.rule != MEANING_STOPPED)
 		blocked.object = object_of(walk, &blocked);
+	find_program_lock(walk, &blocked);
 	step = blocked_push(walk, &blocked);
 	blocked.end_ts = blocked.interval->to_ts;
 	blocked.waiting = (struct why_waiting){
@@ -457,6 +524,8 @@ struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_s
 		if (why_blocked_find_ready(walk, &blocked, step->series_last))
 			step->object = blocked.object = object_of(walk, &blocked);
 	}
+	if (blocked.program_lock)
+		set_program_lock(walk, &blocked, step);
 	step->by = blocked.waker.thread;
 	step->interrupt = blocked.waker.interrupt;
 	if (of_call)

@@ -19,9 +19,10 @@ struct why_blocked {
 	struct why_waker waker;
 	uint64_t end_ts; /* when `waker` ended it, possibly in a later wait of the series */
 	bool by_signal;  /* a signal that it did not wait for ended it */
-	bool first;      /* it belongs to the instance's own thread */
+	const struct why_link *link; /* NULL: it belongs to the instance's own thread */
 	uint32_t object;
-	enum why_grade grade; /* of the chain up to and including this wait */
+	uint32_t program_lock; /* text of the lock of the program's own that it is for; 0: none */
+	enum why_grade grade;  /* of the chain up to and including this wait */
 };
 
 /* ---- why_pressure.c ---- */
@@ -83,8 +84,9 @@ struct why_verdict why_blocked_polled_device(struct why_walk *walk, struct why_b
 
 /* The sleep, if the thread polls; in why_polls.c. */
 struct why_polls why_polls_of(const struct why_walk *walk, const struct why_blocked *blocked);
-/* Text of the lock for which it sleeps to try again, if its functions show that; 0: they do not. */
-uint32_t why_polls_retries(struct why_walk *walk, const struct why_blocked *blocked);
+/* Text of the program's own lock that it waits for, if its functions show that; 0: they do not. In
+ * why_program_lock.c. */
+uint32_t why_program_lock(struct why_walk *walk, const struct why_blocked *blocked);
 /* If the thread is in no span, and Go's runtime had nothing to run on it, the thread waited for
  * nothing that a goroutine needs. Then the cause says so, unless something outside of the program
  * ended the wait. Otherwise returns `verdict`, which is the one on the wait; in why_go_idle.c. */

@@ -70,6 +70,77 @@ static void deadlocks_find(struct why_hangs *hangs)
 	free(walks);
 }
 
+/* ---- processes at a standstill ---- */
+
+/* The threads are not looked at all at once, so each has to have waited for a while before. */
+#define STANDSTILL_NS 100000000ull
+
+/* What is known of a process while its threads are counted. */
+struct counted {
+	uint32_t pid, live, inside;
+	uint32_t thread;
+	bool deadlock;
+};
+
+static int counted_compare(const void *left, const void *right)
+{
+	const struct counted *a = left, *b = right;
+
+	return (a->pid > b->pid) - (a->pid < b->pid);
+}
+
+static bool is_alive(const struct model_thread *thread)
+{
+	return thread->traced && !thread->track && !thread->gone && !thread->exit_ts;
+}
+
+/* Whether the wait of a thread can only be ended by another thread of its process. */
+static bool is_inside(const struct model_open_wait *wait)
+{
+	return wait && wait->flags & WAFFLE_OPEN_WAIT_INSIDE &&
+	       wait->ts - wait->from_ts >= STANDSTILL_NS;
+}
+
+static bool is_deadlocked(const struct why_hangs *hangs, const struct model *model, uint32_t thread)
+{
+	uint32_t wait = wait_of(model, thread);
+
+	return wait != MODEL_NONE && hangs->waits.data[wait].deadlock != MODEL_NONE;
+}
+
+/* Each thread for itself, sorted by process, then added up. */
+static void standstills_find(struct why_hangs *hangs, const struct model *model)
+{
+	struct counted *rows = memory_get((model->threads.len + 1) * sizeof(*rows));
+	size_t count = 0;
+
+	for (uint32_t i = 0; i < model->threads.len; i++)
+		if (is_alive(&model->threads.data[i]))
+			rows[count++] = (struct counted){
+				.pid = model->threads.data[i].pid,
+				.live = 1,
+				.inside = is_inside(model_open_wait_of(model, i)),
+				.thread = i,
+				.deadlock = is_deadlocked(hangs, model, i),
+			};
+	if (count)
+		qsort(rows, count, sizeof(*rows), counted_compare);
+	for (size_t i = 0, end; i < count; i = end) {
+		struct counted all = rows[i];
+
+		for (end = i + 1; end < count && rows[end].pid == all.pid; end++) {
+			all.live++;
+			all.inside += rows[end].inside;
+			all.deadlock |= rows[end].deadlock;
+		}
+		if (all.live > 1 && all.inside == all.live && !all.deadlock)
+			vec_add(&hangs->standstills, (struct why_standstill){all.thread, all.live});
+	}
+	free(rows);
+}
+
+/* ---- order ---- */
+
 /* What the sorting needs of a wait. */
 struct ranked {
 	unsigned kind;
@@ -154,6 +225,8 @@ void why_hangs_find(struct why_hangs *hangs, const struct model *model, struct s
 	}
 	deadlocks_find(hangs);
 	if (hangs->waits.len)
+		standstills_find(hangs, model);
+	if (hangs->waits.len)
 		waits_sort(hangs, model);
 }
 
@@ -161,4 +234,5 @@ void why_hangs_free(struct why_hangs *hangs)
 {
 	vec_free(&hangs->waits);
 	vec_free(&hangs->deadlocks);
+	vec_free(&hangs->standstills);
 }

@@ -26,11 +26,19 @@ struct why_deadlock {
 	uint32_t first, count;
 };
 
+/* All threads of a process wait for another one of the same process, and none has a timeout. Who
+ * has what they wait for is not known of all. */
+struct why_standstill {
+	uint32_t thread; /* one of them */
+	uint32_t threads;
+};
+
 struct why_hangs {
 	/* Those in a deadlock first, in its order; then those with an owner; then uninterruptible
 	 * ones; then the others. Of each kind the longest first. */
 	VEC(struct why_hung) waits;
 	VEC(struct why_deadlock) deadlocks;
+	VEC(struct why_standstill) standstills; /* without processes that have a deadlock */
 };
 
 /* The owner that an open wait of a model says, unless the functions of its stack show that the wait

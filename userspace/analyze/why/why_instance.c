@@ -318,6 +318,7 @@ static void name_objects(struct why_walk *walk, struct why_sum *sum, size_t coun
 	memory_require(!fclose(stream));
 	sum->part.object = strtab_put(walk->why->texts, text, len);
 	sum->part.objects = (uint32_t)count;
+	sum->part.connections = 0;
 	free(text);
 }
 
@@ -332,6 +333,38 @@ static const struct sum_folding fold_objects_of_thread = {
 	ALIKE_MAX, is_small_object, object_of_thread, object_compare, name_objects};
 static const struct sum_folding fold_objects = {ALIKE_MAX, is_small_object, object_kin,
 						object_compare, name_objects};
+
+/* ---- connections to one server ---- */
+
+static bool is_connection(const struct why_walk *walk, const struct why_sum *sum)
+{
+	(void)walk;
+	return sum->server;
+}
+
+static int server_kin(const struct model *model, const struct why_sum *a, const struct why_sum *b)
+{
+	return object_kin(model, a, b) ?: compare(a->server, b->server);
+}
+
+static int server_compare(const void *left, const void *right, void *arg)
+{
+	const struct why_sum *a = left, *b = right;
+	const struct model *model = arg;
+
+	return server_kin(model, a, b) ?: compare(pid_of(model, a), pid_of(model, b))
+		       ?: compare(a->part.thread, b->part.thread) ?: larger(a, b);
+}
+
+static void name_server(struct why_walk *walk, struct why_sum *sum, size_t count)
+{
+	(void)walk;
+	sum->part.object = sum->server;
+	sum->part.connections = (uint32_t)count;
+}
+
+static const struct sum_folding fold_connections = {1, is_connection, server_kin, server_compare,
+						    name_server};
 
 void why_instance_judge(struct why_instance *instance, const struct why_walk *walk)
 {
@@ -424,7 +457,10 @@ static void fold_all(struct why_walk *walk, const struct why_instance *instance)
 	for (size_t i = 0; i < walk->sums.len; i++) {
 		walk->sums.data[i].own = walk->sums.data[i].part.thread == instance->thread;
 		walk->sums.data[i].stack = stack_of(walk, &walk->sums.data[i]);
+		walk->sums.data[i].server =
+			why_connections_to(walk, walk->sums.data[i].part.object);
 	}
+	fold(walk, &fold_connections);
 	fold(walk, &fold_threads);
 	fold(walk, &fold_pools);
 	fold(walk, &fold_objects_of_thread);

@@ -56,6 +56,8 @@ struct why_verdict why_blocked_timeout(struct why_walk *walk, struct why_blocked
 {
 	uint32_t holder = blocked->kind == WAIT_GIL ? gil_holder(walk, blocked) : MODEL_NONE;
 
+	if (blocked->program_lock)
+		return why_blocked_end(walk, blocked, WHY_LOCK, WHY_GRADE_LIKELY, MODEL_NONE);
 	if (holder == MODEL_NONE)
 		return why_blocked_end(walk, blocked, WHY_TIMER, WHY_GRADE_LIKELY, blocked->thread);
 	blocked->waker.thread = holder;

@@ -36,9 +36,9 @@ struct why_sum {
 	struct why_part part;
 	uint32_t site; /* of the culprit's span: spans of one site count as one culprit */
 	/* Known while sums are folded: the culprit is the instance's thread; number of the user
-	 * stack of its longest wait, or 0. */
+	 * stack of its longest wait, or 0; text of all connections to the same server, or 0. */
 	bool own;
-	uint32_t stack;
+	uint32_t stack, server;
 	uint64_t longest_ns;
 	uint64_t grade_ns[WHY_GRADE_CERTAIN + 1];
 	uint32_t chain; /* index in why_walk.chains */
@@ -95,7 +95,7 @@ struct why_walk {
 	VEC(struct why_stack) stacks; /* cache */
 	struct map python_of;         /* pid → enum wait_python */
 	struct map futex_uses;        /* user stack number → enum futex_use */
-	struct map retries_of;        /* user stack number → text of why_polls_retries() */
+	struct map program_locks;     /* user stack → text of why_program_lock() */
 	struct map go_idle_stacks; /* user stack number → whether Go's runtime waits for work */
 	struct map go_idle;        /* what is waited for, as a hash → the same */
 	struct map go_of;        /* pid → WHY_GO, or the number of stacks without Go functions */
@@ -224,6 +224,8 @@ struct why_stretch {
 struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_stretch *stretch);
 
 /* ---- why_running.c ---- */
+/* What is to blame on a thread for which another one waits in this way. NULL: none does. */
+enum why_cause why_cause_behind(const struct why_link *link);
 /* Running time, which is explained in pieces. */
 struct why_running {
 	const struct why_stretch *of;
@@ -405,10 +407,15 @@ bool why_go_is_process(const struct model *model, struct stack_names *names, uin
 /* Learns what idle threads of Go's runtime wait for. */
 void why_go_idle_init(struct why_walk *walk);
 
+/* ---- why_connections.c ---- */
+/* "connections to 10.0.0.2:80 (tcp)", if the object, a text, is a connection; 0: it is none. */
+uint32_t why_connections_to(struct why_walk *walk, uint32_t object);
+
 /* ---- why_peers.c ---- */
 void why_peers_init(struct why_walk *walk);
 void why_peers_free(struct why_walk *walk);
-/* The thread at the other end of a connection on this machine, or of a terminal; or MODEL_NONE. */
+/* The thread at the other end of a connection on this machine, of a terminal, or of a pipe of an
+ * open wait; or MODEL_NONE. */
 uint32_t why_socket_peer(struct why_walk *walk, const struct store_object *object);
 /* Whether the capture has a wait of a thread at the other end. If not, why_socket_peer() knows only
  * the process, and returns its main thread. */

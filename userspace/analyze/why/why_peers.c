@@ -6,6 +6,7 @@
 
 #include "analyze/why/why_parts_internal.h"
 #include "target/process/descriptors.h"
+#include "target/process/pipe_ends.h"
 #include "target/process/terminal.h"
 #include "util/memory.h"
 #include "util/search.h"
@@ -189,11 +190,13 @@ bool why_is_terminal(const struct store_object *object)
 	return object && !strncmp(object->detail, TERMINAL_TEXT, strlen(TERMINAL_TEXT));
 }
 
-/* The main thread of the process at the other end of a terminal. */
-static uint32_t terminal_user(const struct why_walk *walk, const struct store_object *object)
+/* The main thread of the process at the other end of a terminal or pipe, by its real pid; 0: it is
+ * unknown. */
+static uint32_t end_user(const struct why_walk *walk, const struct store_object *object,
+			 uint32_t pid)
 {
 	const struct model *model = walk->model;
-	uint32_t pid = terminal_process(object->detail), host = store_pid_host(object->pid);
+	uint32_t host = store_pid_host(object->pid);
 
 	for (size_t i = 0; pid && i < model->processes.len; i++) {
 		const struct model_process *process = &model->processes.data[i];
@@ -210,7 +213,9 @@ static uint32_t peer_find(struct why_walk *walk, const struct store_object *obje
 	uint32_t socket, user;
 
 	if (why_is_terminal(object))
-		return terminal_user(walk, object);
+		return end_user(walk, object, terminal_process(object->detail));
+	if (pipe_end_process(object->detail))
+		return end_user(walk, object, pipe_end_process(object->detail));
 	socket = why_socket_other_end(walk, object);
 	if (socket == MODEL_NONE)
 		return MODEL_NONE;

@@ -155,45 +155,6 @@ struct why_polls why_polls_of(const struct why_walk *walk, const struct why_bloc
 	return polls;
 }
 
-/* ---- what retries are for ---- */
-
-/* Functions that only sleep to try again what another one holds. */
-static const struct {
-	const char *functions; /* a list of meaning_is_listed() */
-	const char *object;
-} retries[] = {
-	{"sqlite3InvokeBusyHandler sqliteDefaultBusyCallback btreeInvokeBusyHandler ",
-	 "the lock of an SQLite database: its holder is not recorded"},
-};
-
-static uint32_t retries_of(struct why_walk *walk, const struct model_wait *wait)
-{
-	const char *functions[STACK_NAMES_FUNCTIONS];
-	uint32_t count = stack_names_functions(walk->names, wait->user_stack, wait->from_ts,
-					       functions, STACK_NAMES_FUNCTIONS);
-
-	for (size_t row = 0; row < sizeof(retries) / sizeof(retries[0]); row++)
-		for (uint32_t i = 0; i < count; i++)
-			if (meaning_is_listed(functions[i], retries[row].functions))
-				return strtab_put(walk->why->texts, retries[row].object,
-						  strlen(retries[row].object));
-	return 0;
-}
-
-uint32_t why_polls_retries(struct why_walk *walk, const struct why_blocked *blocked)
-{
-	uint32_t text;
-
-	if (!blocked->wait || !blocked->wait->user_stack || !walk->names)
-		return 0;
-	text = map_get(&walk->retries_of, blocked->wait->user_stack);
-	if (text == MAP_NONE) {
-		text = retries_of(walk, blocked->wait);
-		map_put(&walk->retries_of, blocked->wait->user_stack, text);
-	}
-	return text;
-}
-
 /* ---- sums ---- */
 
 void why_polls_add(struct why_polls *to, const struct why_polls *polls)

@@ -80,6 +80,12 @@ static bool only_waits(const struct why_repeat_path *paths, const bool *marked, 
 	return true;
 }
 
+/* What Go's runtime does on a thread is no step of the program. */
+static bool is_of_runtime(const struct stack_frame *frame)
+{
+	return !stack_frame_is_python(frame) && !strncmp(frame->function, "runtime.", 8);
+}
+
 static bool take(const struct why_repeat_path *paths, const bool *marked, size_t count,
 		 uint32_t depth, const struct stack_frame *frame,
 		 struct why_repeat_candidate *candidate)
@@ -89,7 +95,8 @@ static bool take(const struct why_repeat_path *paths, const bool *marked, size_t
 	*candidate = (struct why_repeat_candidate){.frame = *frame, .of = (uint32_t)count};
 	for (size_t i = 0; i < count; i++)
 		candidate->stacks += marked[i] && has(&paths[i], depth, frame);
-	return candidate->stacks >= STACKS_MIN && !only_waits(paths, marked, count, depth, frame) &&
+	return candidate->stacks >= STACKS_MIN && !is_of_runtime(frame) &&
+	       !only_waits(paths, marked, count, depth, frame) &&
 	       why_repeat_probe(probe, sizeof(probe), frame);
 }
 

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-static enum why_cause running_cause(const struct why_link *link)
+enum why_cause why_cause_behind(const struct why_link *link)
 {
 	if (!link)
 		return WHY_RUNNING;
@@ -99,7 +99,8 @@ static struct why_verdict code_verdict(struct why_walk *walk, const struct why_r
 	/* It may have been in the kernel, spinning for a lock. */
 	if (walk->intervals.threads[running->of->thread].spins)
 		grade = why_grade_least(grade, WHY_GRADE_LIKELY);
-	return why_verdict_end(walk, running_cause(link), grade, running->of->thread, step->object);
+	return why_verdict_end(walk, why_cause_behind(link), grade, running->of->thread,
+			       step->object);
 }
 
 /* ---- page faults ---- */

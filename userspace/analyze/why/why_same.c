@@ -50,10 +50,7 @@ bool why_is_same(const struct why_walk *walk, const struct why_waiting *waiting,
 	if (a->syscall == walk->intervals.waitid && first[1] != second[1])
 		return false;
 	distance = first[0] > second[0] ? first[0] - second[0] : second[0] - first[0];
-	return waiting->kind == WAIT_FUTEX || waiting->kind == WAIT_GIL ||
-			       waiting->kind == WAIT_MUTEX
-		       ? distance <= CONDITION_TURN
-		       : !distance;
+	return a->syscall == walk->intervals.futex ? distance <= CONDITION_TURN : !distance;
 }
 
 bool why_is_halt(const struct why_walk *walk, const struct why_interval *wait,

@@ -8,7 +8,6 @@
 struct why_verdict why_blocked_at_sleep(struct why_walk *walk, struct why_blocked *blocked)
 {
 	enum why_grade grade = blocked->waker.interrupt ? WHY_GRADE_CERTAIN : WHY_GRADE_LIKELY;
-	uint32_t retries = why_polls_retries(walk, blocked);
 	struct why_verdict verdict;
 
 	/* It was frozen while it slept; we do not know since when. */
@@ -17,12 +16,10 @@ struct why_verdict why_blocked_at_sleep(struct why_walk *walk, struct why_blocke
 		return why_blocked_end(walk, blocked, WHY_STOPPED, WHY_GRADE_LIKELY,
 				       blocked->waker.thread);
 	/* A timer's interrupt ends a sleep. */
-	if (retries) {
-		blocked->object = retries;
+	if (blocked->program_lock)
 		verdict = why_blocked_end(walk, blocked, WHY_LOCK, WHY_GRADE_LIKELY, MODEL_NONE);
-	} else {
+	else
 		verdict = why_blocked_end(walk, blocked, WHY_SLEEP, grade, blocked->thread);
-	}
 	verdict.polls = why_polls_of(walk, blocked);
 	return verdict;
 }

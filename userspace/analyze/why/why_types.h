@@ -160,6 +160,8 @@ struct why_part {
 	/* Number of objects that the part stands for; `object` names the one with the most time. 0
 	 * or 1: that one. */
 	uint32_t objects;
+	/* Number of connections to one server that the part stands for; 0: `object` is no such. */
+	uint32_t connections;
 	/* The chain of the longest stretch. Its first step is the instance's own wait, its last one
 	 * the culprit's. */
 	uint32_t step, step_count; /* range in why.steps */

@@ -106,7 +106,7 @@ static enum wait_kind kind_by_state(const struct wait_facts *facts, enum wait_ki
 
 static enum wait_kind kind_by_object(const struct wait_facts *facts, enum wait_kind file)
 {
-	if (facts->pipe || (facts->object && !strcmp(facts->object->detail, DESCRIPTOR_FIFO)))
+	if (facts->pipe || (facts->object && begins(facts->object->detail, DESCRIPTOR_FIFO)))
 		return WAIT_PIPE;
 	for (size_t i = 0; facts->object && i < sizeof(object_kinds) / sizeof(object_kinds[0]); i++)
 		if (begins(facts->object->name, object_kinds[i].prefix))

@@ -20,7 +20,7 @@ void why_walk_free(struct why_walk *walk)
 	vec_free(&walk->stacks);
 	map_free(&walk->python_of);
 	map_free(&walk->futex_uses);
-	map_free(&walk->retries_of);
+	map_free(&walk->program_locks);
 	map_free(&walk->go_of);
 	map_free(&walk->go_idle);
 	map_free(&walk->go_idle_stacks);

@@ -115,6 +115,8 @@ static struct why_verdict end_outside(struct why_walk *walk, const struct why_bl
 	case WAIT_CHILD:
 		return why_blocked_end(walk, blocked, WHY_PROCESS_EXIT, WHY_GRADE_LIKELY, thread);
 	default:
+		if (blocked->program_lock)
+			return why_blocked_end(walk, blocked, WHY_LOCK, WHY_GRADE_LIKELY, thread);
 		if (!blocked->object && model_is_own(walk->model, thread))
 			return why_verdict_end(walk, WHY_NOT_RECORDED,
 					       why_grade_least(blocked->grade, WHY_GRADE_LIKELY),

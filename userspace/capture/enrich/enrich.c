@@ -347,9 +347,30 @@ void enrich_halted_examine(struct enrich *enrich)
 	open_waits_examine(enrich->open_waits);
 }
 
+struct pipes_named {
+	struct object_names *objects;
+	struct error *err;
+};
+
+static int pipe_name(pid_t pid, int fd, const struct pipe_end *end, void *arg)
+{
+	struct pipes_named *named = arg;
+	char text[128];
+
+	pipe_end_describe(text, sizeof(text), end);
+	return object_names_pipe(named->objects, pid, fd, &end->key, text, named->err);
+}
+
 int enrich_peers(struct enrich *enrich, const pid_t *pids, size_t count, struct error *err)
 {
 	return object_names_peers(enrich->objects, pids, count, err);
+}
+
+int enrich_pipes(struct enrich *enrich, struct error *err)
+{
+	struct pipes_named named = {enrich->objects, err};
+
+	return open_waits_pipes(enrich->open_waits, pipe_name, &named);
 }
 
 int enrich_last_each(struct enrich *enrich, uint64_t end_ts,

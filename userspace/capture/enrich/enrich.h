@@ -71,6 +71,8 @@ void enrich_halted(struct enrich *enrich, const struct waffle_rec_halted *halted
 void enrich_halted_examine(struct enrich *enrich);
 /* Names the other ends of connections, if one of these processes has them. */
 int enrich_peers(struct enrich *enrich, const pid_t *pids, size_t count, struct error *err);
+/* Names the processes at the other ends of the pipes of waits that go on. */
+int enrich_pipes(struct enrich *enrich, struct error *err);
 int enrich_last_each(struct enrich *enrich, uint64_t end_ts,
 		     int (*pass)(struct waffle_rec *rec, void *arg), void *arg);
 

@@ -424,6 +424,22 @@ int64_t object_names_cgroup(struct object_names *names, pid_t tid, uint64_t ino,
 	return named_once(names, row, cgroup_path(found->name, sizeof(found->name), tid, ino), err);
 }
 
+int object_names_pipe(struct object_names *names, pid_t pid, int fd, const struct file_key *key,
+		      const char *text, struct error *err)
+{
+	struct object_row *row = row_get(names, key, 0, 0);
+	size_t len;
+
+	if (!row || descriptor_find(&names->found, pid, fd, key))
+		return 0;
+	len = strlen(names->found.detail);
+	snprintf(names->found.detail + len, sizeof(names->found.detail) - len, "%s%s",
+		 len ? DESCRIPTOR_AFTER " " : "", text);
+	row->kind = OBJECT_FIXED;
+	row->looked_ts = clock_monotonic_ns();
+	return row_write(names, row, (uint32_t)pid, err);
+}
+
 /* ---- other ends of connections ---- */
 
 /* The sockets at the other ends of known connections, on this machine. */

@@ -2,9 +2,11 @@
 #include "capture/enrich/open_waits_internal.h"
 
 #include <inttypes.h>
+#include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "bpf/wait.h"
 #include "capture/enrich/halted_stack_internal.h"
@@ -21,11 +23,17 @@
 #define WAITS_MAX 4096
 #define OWNERS_NS 2000000000ull
 #define TABLES_NS 2000000000ull
+/* Limits of the pipes whose other ends are searched, and of the time for that. */
+#define PIPES_MAX 256
+#define PIPES_NS 200000000ull
+
+#define NO_PIPE UINT32_MAX
 
 struct open_wait {
 	struct waffle_rec_halted halted;
 	struct lock_owner lock;
 	struct waffle_rec_wait file; /* as the kernel would give it; ino 0: it waits for no file */
+	uint32_t pipe;               /* index in `pipes`; NO_PIPE: it waits for no pipe */
 	bool wanted;                 /* it waits for a lock with an owner, or owns such a lock */
 	uint32_t kernel_count, user_count;
 	uint64_t kernel[WAFFLE_STACK_DEPTH], user[WAFFLE_STACK_DEPTH];
@@ -40,6 +48,7 @@ struct open_waits {
 	struct processes *processes;
 	const struct stacks *stacks; /* NULL: frames of Python are not recorded */
 	VEC(struct open_wait) list;
+	VEC(struct pipe_end) pipes; /* other ends of the pipes that they wait for */
 };
 
 struct open_waits *open_waits_open(struct kernel *kernel, struct processes *processes,
@@ -60,12 +69,13 @@ void open_waits_close(struct open_waits *waits)
 	for (size_t i = 0; i < waits->list.len; i++)
 		free(waits->list.data[i].python);
 	vec_free(&waits->list);
+	vec_free(&waits->pipes);
 	free(waits);
 }
 
 void open_waits_add(struct open_waits *waits, const struct waffle_rec_halted *halted)
 {
-	struct open_wait wait = {.halted = *halted};
+	struct open_wait wait = {.halted = *halted, .pipe = NO_PIPE};
 
 	if (waits->list.len >= WAITS_MAX || halted->kernel_bytes > sizeof(wait.kernel))
 		return;
@@ -74,11 +84,14 @@ void open_waits_add(struct open_waits *waits, const struct waffle_rec_halted *ha
 	(void)vec_push(&waits->list, wait); /* without memory the wait has no record */
 }
 
-/* Whether a thread is still in the system call in which it was, with the same stack pointer. */
-static bool is_still_there(const struct waffle_rec_halted *halted)
+#define SEEN_ARGS 4
+
+/* Whether a thread is still in the system call in which it was, with the same stack pointer; then
+ * with its arguments. */
+static bool is_still_in_call(const struct waffle_rec_halted *halted, uint64_t args[SEEN_ARGS])
 {
 	char path[64], line[256];
-	uint64_t first, sp;
+	uint64_t sp;
 	bool same = false;
 	int number;
 	FILE *file;
@@ -88,16 +101,50 @@ static bool is_still_there(const struct waffle_rec_halted *halted)
 	if (!file)
 		return false;
 	if (fgets(line, sizeof(line), file) &&
-	    sscanf(line, "%d 0x%" SCNx64 " %*s %*s %*s %*s %*s 0x%" SCNx64, &number, &first, &sp) ==
-		    3)
-		same = number == halted->syscall && first == halted->args[0] && sp == halted->sp;
+	    sscanf(line,
+		   "%d 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " %*s %*s 0x%" SCNx64,
+		   &number, &args[0], &args[1], &args[2], &args[3], &sp) == 6)
+		same = number == halted->syscall && args[0] == halted->args[0] && sp == halted->sp;
 	fclose(file);
 	return same;
 }
 
+static bool is_still_there(const struct waffle_rec_halted *halted)
+{
+	uint64_t args[SEEN_ARGS];
+
+	return is_still_in_call(halted, args);
+}
+
+/* Whether only another thread of the process can end the wait, or a signal. */
+static bool ends_inside(const struct waffle_rec_halted *halted)
+{
+	uint64_t args[SEEN_ARGS];
+	uint32_t command;
+
+	if (halted->syscall != SYS_futex || !is_still_in_call(halted, args))
+		return false;
+	command = (uint32_t)args[1] & FUTEX_CMD_MASK;
+	return args[1] & FUTEX_PRIVATE_FLAG && !args[3] &&
+	       (command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET || command == FUTEX_LOCK_PI);
+}
+
+/* The number of an end in the list of pipes, of which many threads may wait for the same. */
+static uint32_t pipe_add(struct open_waits *waits, const struct pipe_end *end)
+{
+	for (uint32_t i = 0; i < waits->pipes.len; i++)
+		if (waits->pipes.data[i].key.ino == end->key.ino &&
+		    waits->pipes.data[i].key.dev == end->key.dev &&
+		    waits->pipes.data[i].write == end->write)
+			return i;
+	if (waits->pipes.len >= PIPES_MAX || !vec_push(&waits->pipes, *end))
+		return NO_PIPE;
+	return (uint32_t)waits->pipes.len - 1;
+}
+
 /* Reads which file the thread waits for, from its own descriptors: a thread may have others than
  * its process. The files of poll(2) and select(2) are not read. */
-static void file_examine(struct open_wait *wait)
+static void file_examine(struct open_waits *waits, struct open_wait *wait)
 {
 	const struct waffle_rec_halted *halted = &wait->halted;
 	struct waffle_rec_wait file = {.rec = halted->rec,
@@ -105,12 +152,18 @@ static void file_examine(struct open_wait *wait)
 				       .object = (uint32_t)halted->args[0]};
 	char kind[64];
 	struct file_key key;
+	struct pipe_end end;
+	bool pipe;
 
 	if (!kernel_waits_for_descriptor(halted->syscall) ||
 	    !descriptor_key(&key, kind, sizeof(kind), (pid_t)halted->rec.tid,
-			    (int)halted->args[0]) ||
-	    !is_still_there(halted))
+			    (int)halted->args[0]))
 		return;
+	pipe = pipe_end_opposite(&end, (pid_t)halted->rec.tid, (int)halted->args[0]);
+	if (!is_still_there(halted))
+		return;
+	if (pipe)
+		wait->pipe = pipe_add(waits, &end);
 	file.rec.kind = WAFFLE_REC_WAIT;
 	file.ino = key.ino;
 	file.dev = key.dev;
@@ -149,8 +202,10 @@ static void awaited_examine(struct open_waits *waits, struct open_wait *wait,
 			    const struct image *image)
 {
 	owner_examine(waits, wait, image);
+	if (ends_inside(&wait->halted))
+		wait->lock.flags |= WAFFLE_OPEN_WAIT_INSIDE;
 	if (kernel_wait_sources(waits->kernel) & WAFFLE_WAIT_FILES)
-		file_examine(wait);
+		file_examine(waits, wait);
 }
 
 /* A process whose threads are looked at, which follow each other in the list. */
@@ -253,6 +308,26 @@ void open_waits_examine(struct open_waits *waits)
 		}
 		first = process.end;
 	}
+	/* A holder that was not seen may be the one that is to end the wait. */
+	if (waits->pipes.len &&
+	    !pipe_ends_find(waits->pipes.data, waits->pipes.len, clock_monotonic_ns() + PIPES_NS))
+		waits->pipes.len = 0;
+}
+
+int open_waits_pipes(const struct open_waits *waits,
+		     int (*found)(pid_t pid, int fd, const struct pipe_end *end, void *arg),
+		     void *arg)
+{
+	int result = 0;
+
+	for (size_t i = 0; i < waits->list.len && !result; i++) {
+		const struct open_wait *wait = &waits->list.data[i];
+
+		if (wait->pipe < waits->pipes.len && waits->pipes.data[wait->pipe].count)
+			result = found((pid_t)wait->halted.tgid, (int)wait->halted.args[0],
+				       &waits->pipes.data[wait->pipe], arg);
+	}
+	return result;
 }
 
 /* ---- the records ---- */

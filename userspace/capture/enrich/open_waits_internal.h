@@ -11,6 +11,7 @@
 #include "capture/address_space/processes.h"
 #include "capture/enrich/stacks_internal.h"
 #include "kernel/kernel.h"
+#include "target/process/pipe_ends.h"
 
 struct open_waits;
 
@@ -25,6 +26,12 @@ void open_waits_add(struct open_waits *waits, const struct waffle_rec_halted *ha
 /* Reads the owners of locks and missing stacks. Call it soon after the threads were added: what a
  * thread that has woken since then waited for is not kept. */
 void open_waits_examine(struct open_waits *waits);
+
+/* Calls `found` for each wait at a pipe of which the holders of the other end are known. Returns
+ * what `found` returned if that was not 0. */
+int open_waits_pipes(const struct open_waits *waits,
+		     int (*found)(pid_t pid, int fd, const struct pipe_end *end, void *arg),
+		     void *arg);
 
 /* Calls `pass` for the records of each wait: WAIT if it waits for a file; TRACE for stacks that
  * were read here, or FRAMES for those with frames of Python, of the time when the wait began, if it

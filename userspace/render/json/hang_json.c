@@ -82,6 +82,8 @@ void hang_json(struct json *json, const struct why_hangs *hangs, const struct ha
 	if (!hangs->waits.len)
 		return;
 	json_field_u64(json, "deadlocks", hangs->deadlocks.len);
+	if (hangs->standstills.len)
+		json_field_u64(json, "standstills", hangs->standstills.len);
 	json_key(json, "open_waits");
 	json_array_begin(json);
 	for (size_t i = 0; i < hangs->waits.len; i++)

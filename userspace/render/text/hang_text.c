@@ -208,13 +208,30 @@ static void print_deadlock(const struct hang_printer *printer, const struct why_
 	}
 }
 
+/* Prints "may be a deadlock: all 3 threads of hangs (4711) wait for …". */
+static void print_standstill(const struct hang_printer *printer,
+			     const struct why_standstill *standstill)
+{
+	const struct model_process *process = model_process_of(printer->model, standstill->thread);
+
+	paint(printer, TERMINAL_BOLD);
+	fprintf(printer->out, "may be a deadlock: all %" PRIu32 " threads of ",
+		standstill->threads);
+	put_thread(printer, process ? process->main_thread : standstill->thread);
+	fputs(" wait for another thread of it, none with a timeout; only a signal can end that\n",
+	      printer->out);
+	paint(printer, TERMINAL_END);
+}
+
 bool hang_print_deadlocks(const struct why_hangs *hangs, const struct hang_view *view, FILE *out)
 {
 	const struct hang_printer printer = {hangs, view, view->model, out};
 
 	for (size_t i = 0; i < hangs->deadlocks.len; i++)
 		print_deadlock(&printer, &hangs->deadlocks.data[i]);
-	return hangs->deadlocks.len;
+	for (size_t i = 0; i < hangs->standstills.len; i++)
+		print_standstill(&printer, &hangs->standstills.data[i]);
+	return hangs->deadlocks.len || hangs->standstills.len;
 }
 
 void hang_print_waits(const struct why_hangs *hangs, const struct hang_view *view, FILE *out)

@@ -181,6 +181,13 @@ static bool is_idle_loop(enum why_cause cause, bool idle)
 /* Behind idle time of an event loop. */
 #define IDLE_TEXT ": idle, no event came"
 
+/* "8 " of "8 connections to 10.0.0.2:80 (tcp)". */
+static void put_count(const struct why_printer *printer, uint32_t count)
+{
+	if (count)
+		fprintf(printer->out, "%" PRIu32 " ", count);
+}
+
 static void put_culprit(const struct why_printer *printer, const struct why_part *part)
 {
 	const struct model *model = printer->model;
@@ -200,6 +207,7 @@ static void put_culprit(const struct why_printer *printer, const struct why_part
 					     OBJECT_COLUMNS);
 
 		fputs(glue, printer->out);
+		put_count(printer, part->connections);
 		why_put(printer, object);
 		free(object);
 	}
@@ -396,6 +404,7 @@ static void put_merged_culprit(const struct why_printer *printer,
 		glue = "";
 	if (part->object) {
 		fputs(glue, printer->out);
+		put_count(printer, part->connections);
 		why_put(printer, strtab_get(printer->why->texts, part->object));
 	} else if (!*glue) {
 		fputs(why_causes[part->cause].text, printer->out);

@@ -24,7 +24,8 @@ struct descriptor {
 	 * A socket's endpoints, "tcp 10.0.0.1:80 <-> 10.0.0.2:5000", "udp 0.0.0.0:53", "unix
 	 * /run/x"; with what TCP has sent again, "tcp … <-> 10.0.0.2:80, SYN sent again 2 times"; a
 	 * file system's type, "ext4"; "fifo" for a named pipe; "character device 195:0"; "terminal
-	 * of process 4711, sshd" (terminal.h); or "".
+	 * of process 4711, sshd" (terminal.h); "write end of process 4711, sh" (pipe_ends.h); or
+	 * "".
 	 */
 	char detail[256];
 };

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which processes hold the other end of a pipe, named or not. The kernel keeps no list of them, so
+ * the descriptors of all processes are searched. A descriptor that is only on its way in a socket's
+ * message, or registered with io_uring, is not seen.
+ */
+#ifndef WAFFLE_TARGET_PROCESS_PIPE_ENDS_H
+#define WAFFLE_TARGET_PROCESS_PIPE_ENDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "target/process/descriptors.h"
+
+#define PIPE_HOLDERS 3 /* so many are named */
+
+/* An end of a pipe, and who holds it. */
+struct pipe_end {
+	struct file_key key;
+	bool write;     /* the end to write to; otherwise the one to read from */
+	uint32_t count; /* of processes that hold it */
+	struct pipe_holder {
+		pid_t pid;
+		char comm[16];
+	} holders[PIPE_HOLDERS];
+	pid_t last; /* the one found last */
+};
+
+/* Gets the end opposite to an open descriptor of a process. False: that is no pipe, or it is open
+ * for both. */
+bool pipe_end_opposite(struct pipe_end *end, pid_t pid, int fd);
+
+/* Finds the processes that hold these ends. False: some process could not be read until then, so
+ * that holders may be missing. */
+bool pipe_ends_find(struct pipe_end *ends, size_t count, uint64_t until_ns);
+
+/* Writes "write end of process 4711, sh", or "write end of 2 processes: sh (4711), cat (4712)"; "":
+ * nobody holds it. */
+void pipe_end_describe(char *text, size_t size, const struct pipe_end *end);
+
+/* The only process in such a text, which may follow DESCRIPTOR_FIFO; 0: none. */
+uint32_t pipe_end_process(const char *text);
+
+#endif
