@@ -90,6 +90,7 @@ struct why_last_wakes {
 struct why_thread {
 	VEC(struct why_interval) intervals;
 	VEC(struct why_mark) marks;
+	VEC(uint64_t) answers; /* when requests begin and end on the thread, sorted */
 	struct why_series series[WHY_SERIES]; /* cache: the last ones computed */
 	struct why_again again[WHY_AGAIN];
 	struct why_throttled throttled;   /* cache: the last one looked up */
@@ -139,6 +140,9 @@ bool why_intervals_left(const struct model *model, uint32_t span);
  * least. */
 uint32_t why_intervals_span(const struct why_intervals *intervals, uint32_t thread, uint64_t ts,
 			    uint64_t *until);
+/* Whether the thread serves requests at from_ts, and one begins or ends on it from then to to_ts. */
+bool why_intervals_serves(const struct why_intervals *intervals, uint32_t thread, uint64_t from_ts,
+			  uint64_t to_ts);
 /* The time since when the thread has been in the innermost span that it has at ts, or in no span.
  * 0: since the thread's begin. */
 uint64_t why_intervals_span_since(const struct why_intervals *intervals, uint32_t thread,

@@ -246,16 +246,39 @@ static bool goes_on(const struct why_walk *walk, const struct why_waiting *waiti
 }
 
 /*
+ * Whether an event loop, woken from the wait `last`, began or finished another request before it
+ * waits again: `next`. Then it was woken for that one, however long it worked on it.
+ */
+static bool served_another(const struct why_walk *walk, const struct why_waiting *waiting,
+			   uint32_t thread, const struct why_interval *last,
+			   const struct why_interval *next)
+{
+	return waiting->kind == WAIT_POLL && !waiting->idle &&
+	       why_intervals_serves(&walk->intervals, thread, last->to_ts, next->from_ts);
+}
+
+static bool is_in_same_span(const struct why_walk *walk, uint32_t thread,
+			    const struct why_interval *a, const struct why_interval *b)
+{
+	uint64_t ignored;
+
+	return why_intervals_span(&walk->intervals, thread, a->from_ts, &ignored) ==
+	       why_intervals_span(&walk->intervals, thread, b->from_ts, &ignored);
+}
+
+/*
  * The thread's next wait for the same thing before until_ts: an index, or 0. It continues the
  * previous wait if the thread did no work in between. That means it ran only briefly and stayed in
- * the same span. Time in which it is stopped is no work.
+ * the same span, or served other requests. Time in which it is stopped is no work.
  */
 static size_t next_same(const struct why_walk *walk, const struct why_waiting *waiting,
 			uint32_t thread, size_t index, uint64_t until_ts, uint64_t check_ns)
 {
 	const struct why_thread *of = &walk->intervals.threads[thread];
 	const struct why_interval *last = &of->intervals.data[index];
-	uint64_t ran_ns = 0, ignored;
+	bool may_serve = served_another(walk, waiting, thread, last,
+					&(struct why_interval){.from_ts = until_ts - 1});
+	uint64_t ran_ns = 0;
 
 	for (size_t i = index + 1; i < of->intervals.len && i - index < LOOK_AHEAD; i++) {
 		const struct why_interval *next = &of->intervals.data[i];
@@ -265,19 +288,18 @@ static size_t next_same(const struct why_walk *walk, const struct why_waiting *w
 			return 0;
 		if (next->state == WAFFLE_THREAD_RUNNING)
 			ran_ns += next->to_ts - next->from_ts;
-		if (ran_ns > check_ns)
+		if (ran_ns > check_ns && !may_serve)
 			return 0;
 		if (next->state != WAFFLE_THREAD_BLOCKED)
 			continue;
 		if (is_halt(walk, last, next))
 			continue;
-		if (is_same(walk, waiting, thread, last, next))
-			return why_intervals_span(&walk->intervals, thread, next->from_ts,
-						  &ignored) ==
-					       why_intervals_span(&walk->intervals, thread,
-								  last->from_ts, &ignored)
-				       ? i
-				       : 0;
+		if (is_same(walk, waiting, thread, last, next)) {
+			if (may_serve && served_another(walk, waiting, thread, last, next))
+				return i;
+			return ran_ns <= check_ns && is_in_same_span(walk, thread, last, next) ? i
+											       : 0;
+		}
 		if (!is_lock(walk, thread, next))
 			return 0;
 	}
