@@ -377,6 +377,41 @@ static void test_a_loop_woken_for_another_request_waits_on(void **state)
 	}
 }
 
+/* The last wake-up is a client's, with another request. What the first one waited for comes while
+ * the loop serves that one, and wakes nobody. */
+static void test_what_comes_while_a_loop_serves_another_request_is_not_the_clients(void **state)
+{
+	struct capture capture;
+	struct why *why;
+	uint32_t requests;
+
+	(void)state;
+	for (unsigned answers = 0; answers < 2; answers++) {
+		begin(&capture);
+		requests = add_requests(&capture);
+		named(&capture, 30, 30, "client");
+		named(&capture, 40, 40, "server");
+		gets(&capture, MS - 170, 4, 0, 40, 0, 0, 0);
+		capture_hit(&capture, MS + 1, 11, requests, 2, 0, 0, NULL);
+		if (answers)
+			capture_hit(&capture, MS + 2, 40, requests, 4, 0, 0, NULL);
+		wait_of(&capture, 1, 10, 20, NR_EPOLL_WAIT, 4, 0, 0, 30, 0);
+		capture_hit(&capture, 20 * MS + 1, 11, requests, 3, 0, 0, NULL);
+		if (answers)
+			capture_end(&capture, 21 * MS, 40, 4);
+		capture_end(&capture, 22 * MS, 11, 2);
+		capture_end(&capture, 23 * MS, 11, 3);
+		capture_end(&capture, 26 * MS, 11, 1);
+		why = ask(&capture, 27 * MS,
+			  &(struct why_query){.name = "HTTP GET", .slowest = 1});
+		if (answers)
+			check_part(why, 0, "user-work", 19 * MS - 10, 40, "likely", "");
+		else
+			check_part(why, 0, "unknown", 19 * MS - 10, 0, "unknown", "");
+		done(&capture, why);
+	}
+}
+
 /* A loop, explained by thread: each wake-up is for something that it then handles. If the last
  * wake-up, or none, follows, that shows nothing about the ones before. */
 static void test_each_wait_of_a_loop_in_no_span_has_its_own_end(void **state)
@@ -1448,6 +1483,8 @@ int main(void)
 		cmocka_unit_test(test_who_makes_room_each_time_is_certain),
 		cmocka_unit_test(test_an_event_loop_that_works_in_between_is_likely),
 		cmocka_unit_test(test_a_loop_woken_for_another_request_waits_on),
+		cmocka_unit_test(
+			test_what_comes_while_a_loop_serves_another_request_is_not_the_clients),
 		cmocka_unit_test(test_each_wait_of_a_loop_in_no_span_has_its_own_end),
 		cmocka_unit_test(test_each_wait_of_a_reader_in_no_span_has_its_own_end),
 		cmocka_unit_test(test_a_wait_that_goes_on_at_the_end_hides_no_end_of_others),

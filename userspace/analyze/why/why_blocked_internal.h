@@ -19,6 +19,7 @@ struct why_blocked {
 	struct why_waker waker;
 	uint64_t end_ts; /* when `waker` ended it, possibly in a later wait of the series */
 	bool by_signal;  /* a signal that it did not wait for ended it */
+	bool missed;     /* what it waited for came later, while the thread was awake */
 	bool first;      /* it belongs to the instance's own thread */
 	uint32_t object;
 	enum why_grade grade; /* of the chain up to and including this wait */

@@ -346,18 +346,22 @@ uint64_t why_intervals_span_since(const struct why_intervals *intervals, uint32_
 	return found ? intervals->threads[thread].marks.data[found - 1].ts : 0;
 }
 
+bool why_intervals_answers(const struct why_intervals *intervals, uint32_t thread, uint64_t from_ts,
+			   uint64_t to_ts)
+{
+	const struct why_thread *of = &intervals->threads[thread];
+	size_t at = lower_bound(of->answers.len, i, of->answers.data[i] <= from_ts);
+
+	return at < of->answers.len && of->answers.data[at] <= to_ts;
+}
+
 bool why_intervals_serves(const struct why_intervals *intervals, uint32_t thread, uint64_t from_ts,
 			  uint64_t to_ts)
 {
-	const struct why_thread *of = &intervals->threads[thread];
 	uint64_t ignored;
 	uint32_t span;
-	size_t at;
 
-	if (!of->answers.len)
-		return false;
-	at = lower_bound(of->answers.len, i, of->answers.data[i] <= from_ts);
-	if (at >= of->answers.len || of->answers.data[at] > to_ts)
+	if (!why_intervals_answers(intervals, thread, from_ts, to_ts))
 		return false;
 	span = why_intervals_span(intervals, thread, from_ts, &ignored);
 	return span != MODEL_NONE && is_request(intervals->model, span);

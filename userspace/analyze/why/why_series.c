@@ -448,6 +448,58 @@ static uint32_t runner_next(const struct why_walk *walk, struct runners *runners
 	return MODEL_NONE;
 }
 
+/* A server that answers wakes who waits for the answer within this time. */
+#define ANSWER_NS 1000000u
+
+/*
+ * Whether the last wake-up of a loop was for another request, and the explained one was answered
+ * all the same. Then what that one waited for came while the loop was awake, and woke nobody. A
+ * thread of the same process, and one that has just answered a request itself, may have done both.
+ */
+static bool is_missed(const struct why_walk *walk, const struct why_waiting *waiting,
+		      uint32_t thread, const struct why_series *series)
+{
+	const struct model_thread *threads = walk->model->threads.data;
+	const struct why_interval *last =
+		&walk->intervals.threads[thread].intervals.data[series->last];
+	uint32_t waker = series->waker.thread;
+
+	if (last->open || series->by_signal ||
+	    !served_another(walk, waiting, thread, last,
+			    &(struct why_interval){.from_ts = waiting->until_ts - 1}))
+		return false;
+	return series->waker.interrupt || waker >= walk->intervals.count ||
+	       (threads[waker].pid != threads[thread].pid &&
+		!why_intervals_answers(&walk->intervals, waker, last->to_ts - ANSWER_NS,
+				       last->to_ts + ANSWER_NS));
+}
+
+/* The thread that did it: the only one that answered a request in that time, or else the only one
+ * of the loop's process that ran. MODEL_NONE: not known. */
+static uint32_t answered_by(const struct why_walk *walk, const struct why_waiting *waiting,
+			    uint32_t thread, const struct why_series *series)
+{
+	uint64_t from = walk->intervals.threads[thread].intervals.data[series->last].to_ts;
+	struct runners runners = runners_of(walk, waiting, thread);
+	uint32_t other, server = MODEL_NONE, own = MODEL_NONE;
+	unsigned servers = 0, owns = 0;
+
+	while ((other = runner_next(walk, &runners, from, waiting->until_ts)) != MODEL_NONE) {
+		if (why_intervals_answers(&walk->intervals, other, from, waiting->until_ts)) {
+			server = other;
+			servers++;
+		}
+		if (walk->model->threads.data[other].pid ==
+		    walk->model->threads.data[thread].pid) {
+			own = other;
+			owns++;
+		}
+	}
+	if (runners.cut)
+		return MODEL_NONE;
+	return servers == 1 ? server : !servers && owns == 1 ? own : MODEL_NONE;
+}
+
 /*
  * The last wait of a series timed out, and the thread does not wait again. So what it waited for
  * came after the timeout, when that woke nobody, and before the thread checked. Returns the thread
@@ -461,6 +513,8 @@ static uint32_t done_by(const struct why_walk *walk, const struct why_waiting *w
 	uint64_t check_ts;
 	uint32_t only;
 
+	if (series->missed)
+		return answered_by(walk, waiting, thread, series);
 	if (!series->repeated || !is_timeout(&series->waker) ||
 	    (waiting->kind != WAIT_FUTEX && waiting->kind != WAIT_POLL))
 		return MODEL_NONE;
@@ -529,6 +583,7 @@ const struct why_series *why_series_of(struct why_walk *walk, const struct why_w
 		goes_on(walk, waiting, thread, &of->intervals.data[series->last], &series->waker,
 			&series->by_signal);
 	}
+	series->missed = is_missed(walk, waiting, thread, series);
 	series->done_by = done_by(walk, waiting, thread, series);
 	return series;
 }
