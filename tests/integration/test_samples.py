@@ -119,3 +119,27 @@ def test_a_cpu_whose_events_are_refused_is_said_and_the_others_have_theirs(waffl
     assert (f"the kernel refused perf events of 1 of {last + 1} CPUs: samples and page faults of these may be missing: "
             "Permission denied") in result.stderr
     assert {row["cpu"] for row in Capture(waffle, path).records("sample")} == {0}
+
+
+COLLECTS = """
+import gc
+kept = [[i] for i in range(200_000)]
+def allocate():
+    for _ in range(20):
+        gc.collect()
+def count():
+    for _ in range(6_000_000):
+        pass
+for _ in range(4):
+    allocate()
+    count()
+"""
+
+
+def test_garbage_collection_of_python_is_said(waffle, tmp_path):
+    (tmp_path / "collects.py").write_text(COLLECTS)
+    capture = waffle.run("python3", tmp_path / "collects.py", options=("--stacks=sched",))
+    [instance] = asker(waffle)(capture.path)["instances"]
+    samples = samples_of(instance)
+    assert share(samples, mode="user", function="allocate (collects.py), garbage collection") > 0.2
+    assert share(samples, mode="user", function="count (collects.py)") > 0.02

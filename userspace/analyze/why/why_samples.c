@@ -121,6 +121,18 @@ static bool spins_by_name(const char *function)
 	return false;
 }
 
+/* Whether a function of CPython collects garbage. Until 3.8 it is collect(). The compiler may add
+ * suffixes. */
+static bool collects_garbage(const char *function)
+{
+	static const char *const names[] = {"gc_collect", "collect."};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strncmp(function, names[i], strlen(names[i])))
+			return true;
+	return !strcmp(function, "collect");
+}
+
 /* The innermost function of a stack, with what is inlined into it. If the interpreter of Python
  * runs it, the function of Python that called it counts. */
 struct leaf {
@@ -128,6 +140,7 @@ struct leaf {
 	const char *file; /* of a function of Python; else NULL */
 	bool native;      /* the innermost function is known, and is the interpreter's */
 	bool done, spins;
+	bool collects; /* the interpreter collects garbage */
 };
 
 static void leaf_frame(const struct stack_frame *frame, void *arg)
@@ -147,6 +160,8 @@ static void leaf_frame(const struct stack_frame *frame, void *arg)
 		leaf->file = frame->file;
 		return;
 	}
+	if (frame->function && stack_frame_is_interpreter(frame))
+		leaf->collects |= collects_garbage(frame->function);
 	if (leaf->native) {
 		/* The begin of a thread is in front of Python's functions if nobody knows which
 		 * calls of the interpreter's loop ran them. */
@@ -159,7 +174,7 @@ static void leaf_frame(const struct stack_frame *frame, void *arg)
 	leaf->done = !frame->inlined && !leaf->native;
 }
 
-/* "step (train.py)". */
+/* "step (train.py)", or "step (train.py), garbage collection". */
 static uint32_t python_text(const struct sample_places *places, const struct leaf *leaf)
 {
 	char *text = NULL;
@@ -167,7 +182,8 @@ static uint32_t python_text(const struct sample_places *places, const struct lea
 	FILE *out = memory_stream(&text, &len);
 	uint32_t number;
 
-	fprintf(out, "%s (%s)", leaf->function, path_base(leaf->file));
+	fprintf(out, "%s (%s)%s", leaf->function, path_base(leaf->file),
+		leaf->collects ? ", garbage collection" : "");
 	fclose(out);
 	number = text_of(places, text);
 	free(text);
