@@ -145,3 +145,27 @@ def test_many_functions_of_python_are_named_by_the_one_that_called_them(waffle, 
     assert samples["within"]["function"] == "parse (many.py)"
     assert samples["within"]["count"] >= 0.8 * samples["count"]
     assert samples["places"][0]["count"] < 0.5 * samples["count"]
+
+
+COLLECTS = """
+import gc
+kept = [[i] for i in range(200_000)]
+def allocate():
+    for _ in range(20):
+        gc.collect()
+def count():
+    for _ in range(6_000_000):
+        pass
+for _ in range(4):
+    allocate()
+    count()
+"""
+
+
+def test_garbage_collection_of_python_is_said(waffle, tmp_path):
+    (tmp_path / "collects.py").write_text(COLLECTS)
+    capture = waffle.run("python3", tmp_path / "collects.py", options=("--stacks=sched",))
+    [instance] = asker(waffle)(capture.path)["instances"]
+    samples = samples_of(instance)
+    assert share(samples, mode="user", function="allocate (collects.py), garbage collection") > 0.2
+    assert share(samples, mode="user", function="count (collects.py)") > 0.02

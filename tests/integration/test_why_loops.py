@@ -69,6 +69,39 @@ with concurrent.futures.ThreadPoolExecutor(2) as pool:
             future.result()
 """
 
+SERVER = """
+import asyncio, os, time
+async def serve(reader, writer):
+    while line := await reader.readline():
+        while (await reader.readline()).strip():
+            pass
+        if b"slow" in line:
+            await asyncio.to_thread(time.sleep, 0.3)
+        else:
+            begin = time.thread_time()
+            while time.thread_time() - begin < 0.002:
+                pass
+        writer.write(b"HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\nok")
+async def main():
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    print("port", server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+asyncio.run(main())
+"""
+
+CLIENT = """
+import http.client, sys, threading, time
+def ask(path, pause):
+    connection = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]))
+    while True:
+        connection.request("GET", path)
+        connection.getresponse().read()
+        time.sleep(pause)
+threading.Thread(target=ask, args=("/slow", 0.01)).start()
+print("ready", flush=True)
+ask("/fast", 0.02)
+"""
+
 EPOLL = """
 import select
 epoll = select.epoll()
@@ -149,3 +182,26 @@ def test_a_wait_from_before_the_capture_that_its_timeout_ended_is_a_timers(expla
     instance, _ = explained(EPOLL)
     found = {cause["cause"] for cause in instance["causes"]}
     assert "timer" in found and "interrupt" not in found
+
+
+@tries(3)
+def test_the_clients_of_other_requests_delay_no_request_of_a_loop(waffle, start, tmp_path):
+    """The server's loop is woken for each request of the fast client, while the slow request waits for a thread."""
+    (tmp_path / "server.py").write_text(SERVER)
+    (tmp_path / "client.py").write_text(CLIENT)
+    server = start("python3", tmp_path / "server.py")
+    port = server.until("port").split()[-1]
+    client = start("python3", tmp_path / "client.py", port)
+    client.until("ready")
+    time.sleep(0.3)
+    options = ("-p", client.pid, "-q", "--no-report", "--requests", "--stacks", "sched")
+    attached = waffle.attach("-p", server.pid, *options)
+    attached.wait_ready()
+    time.sleep(1.5)
+    ask = why_json.asker(waffle)
+    [slow] = ask(attached.stop().path, "--where", "kv.path == '/slow'", "--slowest", "1")["instances"]
+    slept = {server.pid: 0, client.pid: 0}
+    for cause in slow["causes"]:
+        if cause["cause"] == "sleep":
+            slept[cause["culprit"]["pid"]] += cause["duration_ns"]
+    assert slept[server.pid] > 100 * MS > 10 * slept[client.pid]

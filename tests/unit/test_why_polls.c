@@ -196,6 +196,39 @@ static void test_a_thread_that_wakes_others_between_its_sleeps_does_not_poll(voi
 	done(&capture, why);
 }
 
+/* Thread 12 sleeps with what thread 11 waits for, which looks every 3 ms, then without it. */
+static void test_a_sleep_that_another_thread_awaits_in_parts_is_one_sleep(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	named(&capture, 11, 10, "web");
+	named(&capture, 12, 10, "holder");
+	for (uint64_t i = 0; i < SLEEPS; i++) {
+		uint64_t at = (1 + 20 * i) * MS, end = at + 10 * MS;
+
+		waits(&capture, at, 2, 12, 0, S, NR_NANOSLEEP, 0, 0, 0);
+		for (unsigned ms = 0; ms < 9; ms += 3) {
+			uint64_t until = ms < 6 ? at + (ms + 3) * MS : end + 10;
+
+			waits(&capture, at + ms * MS + 20, 1, 11, 0, S, NR_FUTEX, 0x7f00,
+			      FUTEX_COND, 0);
+			if (ms == 6)
+				gets(&capture, end, 2, 0, 12, 0, end, HARD);
+			gets(&capture, until, 1, 0, 11, ms < 6 ? 0 : 12, until, ms < 6 ? HARD : 0);
+		}
+		waits(&capture, end + 20, 2, 12, 0, S, NR_NANOSLEEP, 0, 0, 0);
+		gets(&capture, at + 20 * MS - 20, 2, 0, 12, 0, at + 20 * MS - 20, HARD);
+	}
+	why = ask_thread(&capture, 1 + 20 * SLEEPS, NULL);
+	assert_int_equal(part_of(why, 1)->cause, WHY_SLEEP);
+	assert_int_equal(part_of(why, 1)->stretches, 3 * SLEEPS);
+	assert_int_equal(part_of(why, 1)->polls.sleeps, 0);
+	done(&capture, why);
+}
+
 /* ---- names of functions and threads ---- */
 
 static void user_stack(struct capture *capture, uint64_t number, const char *function)
@@ -367,6 +400,7 @@ int main(void)
 		cmocka_unit_test(test_a_timer_with_a_descriptor_is_an_event),
 		cmocka_unit_test(test_a_thread_that_sleeps_and_checks_seems_to_poll),
 		cmocka_unit_test(test_a_thread_that_works_between_its_sleeps_does_not_poll),
+		cmocka_unit_test(test_a_sleep_that_another_thread_awaits_in_parts_is_one_sleep),
 		cmocka_unit_test(test_a_thread_that_wakes_others_between_its_sleeps_does_not_poll),
 		cmocka_unit_test(test_locks_of_postgresql_are_known_by_their_functions),
 		cmocka_unit_test(test_the_busy_handler_of_sqlite_waits_for_a_lock),

@@ -331,6 +331,87 @@ static void test_an_event_loop_that_works_in_between_is_likely(void **state)
 	done(&capture, why);
 }
 
+/* Adds the site of requests, and returns its number. */
+static uint32_t add_requests(struct capture *capture)
+{
+	struct site_info site = capture_sites[SITE_STEP];
+	struct error err = ERROR_INIT;
+
+	site.name = "HTTP GET";
+	site.category = "request";
+	capture_must(store_writer_add_site(capture->writer, &site, &err), err);
+	return CAPTURE_SITES;
+}
+
+/* A server's loop is woken for all of its requests. Those that it begins or finishes after a wake-up
+ * are what that was for, although it works on them for long. */
+static void test_a_loop_woken_for_another_request_waits_on(void **state)
+{
+	/* When the other request begins and ends. */
+	static const uint64_t others[][2] = {{5 * MS + 1, 22 * MS}, {MS + 5, 7 * MS}};
+	uint32_t requests;
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		begin(&capture);
+		requests = add_requests(&capture);
+		capture_hit(&capture, MS + 1, 11, requests, 2, 0, 0, NULL);
+		if (others[i][0] < 5 * MS)
+			capture_hit(&capture, others[i][0], 11, requests, 3, 0, 0, NULL);
+		wait_of(&capture, 1, 10, 5, NR_EPOLL_WAIT, 4, 0, 0, 12, 0);
+		if (others[i][0] > 5 * MS)
+			capture_hit(&capture, others[i][0], 11, requests, 3, 0, 0, NULL);
+		if (others[i][1] < 8 * MS)
+			capture_end(&capture, others[i][1], 11, 3);
+		wait_of(&capture, 8, 0, 20, NR_EPOLL_WAIT, 4, 0, 0, 13, 0);
+		capture_end(&capture, 20 * MS + 1, 11, 2);
+		if (others[i][1] > 20 * MS)
+			capture_end(&capture, others[i][1], 11, 3);
+		capture_end(&capture, 26 * MS, 11, 1);
+		why = ask(&capture, 27 * MS, &(struct why_query){.name = "HTTP GET"});
+		check_part(why, 0, "user-work", 16 * MS - 10, 13, "likely", "");
+		assert_int_equal(first_step(why, 0)->wakes, 2);
+		done(&capture, why);
+	}
+}
+
+/* The last wake-up is a client's, with another request. What the first one waited for comes while
+ * the loop serves that one, and wakes nobody. */
+static void test_what_comes_while_a_loop_serves_another_request_is_not_the_clients(void **state)
+{
+	struct capture capture;
+	struct why *why;
+	uint32_t requests;
+
+	(void)state;
+	for (unsigned answers = 0; answers < 2; answers++) {
+		begin(&capture);
+		requests = add_requests(&capture);
+		named(&capture, 30, 30, "client");
+		named(&capture, 40, 40, "server");
+		gets(&capture, MS - 170, 4, 0, 40, 0, 0, 0);
+		capture_hit(&capture, MS + 1, 11, requests, 2, 0, 0, NULL);
+		if (answers)
+			capture_hit(&capture, MS + 2, 40, requests, 4, 0, 0, NULL);
+		wait_of(&capture, 1, 10, 20, NR_EPOLL_WAIT, 4, 0, 0, 30, 0);
+		capture_hit(&capture, 20 * MS + 1, 11, requests, 3, 0, 0, NULL);
+		if (answers)
+			capture_end(&capture, 21 * MS, 40, 4);
+		capture_end(&capture, 22 * MS, 11, 2);
+		capture_end(&capture, 23 * MS, 11, 3);
+		capture_end(&capture, 26 * MS, 11, 1);
+		why = ask(&capture, 27 * MS,
+			  &(struct why_query){.name = "HTTP GET", .slowest = 1});
+		if (answers)
+			check_part(why, 0, "user-work", 19 * MS - 10, 40, "likely", "");
+		else
+			check_part(why, 0, "unknown", 19 * MS - 10, 0, "unknown", "");
+		done(&capture, why);
+	}
+}
+
 /* A loop, explained by thread: each wake-up is for something that it then handles, as the answers
  * that a client reads. If the last wake-up, or none, follows, that shows nothing about the ones
  * before. */
@@ -1402,6 +1483,9 @@ int main(void)
 		cmocka_unit_test(test_a_wait_is_likely_if_not_all_others_were_searched),
 		cmocka_unit_test(test_who_makes_room_each_time_is_certain),
 		cmocka_unit_test(test_an_event_loop_that_works_in_between_is_likely),
+		cmocka_unit_test(test_a_loop_woken_for_another_request_waits_on),
+		cmocka_unit_test(
+			test_what_comes_while_a_loop_serves_another_request_is_not_the_clients),
 		cmocka_unit_test(test_each_wait_of_a_loop_in_no_span_has_its_own_end),
 		cmocka_unit_test(test_a_wait_that_goes_on_at_the_end_hides_no_end_of_others),
 		cmocka_unit_test(test_timers_of_an_event_loop_in_no_span_end_no_wait),

@@ -304,6 +304,26 @@ static void end_awake(struct why_walk *walk, struct why_blocked *blocked, struct
 	step->meaning = strtab_put(walk->why->texts, AWAKE_TEXT, strlen(AWAKE_TEXT));
 }
 
+#define MISSED_TEXT "woken for another request; what this one waited for came while it was awake"
+
+/* A loop was woken for another request, and this one was answered, too. */
+static void end_missed(struct why_walk *walk, struct why_blocked *blocked, struct why_step *step,
+		       const struct why_series *series)
+{
+	blocked->missed = true;
+	/* What became ready is the other request's connection. */
+	step->object = blocked->object = 0;
+	blocked->waker = (struct why_waker){.thread = series->done_by, .inferred = true};
+	step->meaning = strtab_put(walk->why->texts, MISSED_TEXT, strlen(MISSED_TEXT));
+}
+
+static struct why_verdict at_missed(struct why_walk *walk, struct why_blocked *blocked)
+{
+	if (blocked->waker.thread == MODEL_NONE)
+		return why_blocked_end(walk, blocked, WHY_UNKNOWN, WHY_GRADE_UNKNOWN, MODEL_NONE);
+	return why_blocked_follow(walk, blocked, blocked->waker.thread, WHY_GRADE_LIKELY);
+}
+
 /* If the thread waits for the same thing again, the waker did not end its wait. */
 static void find_end(struct why_walk *walk, struct why_blocked *blocked, struct why_step *step)
 {
@@ -314,6 +334,10 @@ static void find_end(struct why_walk *walk, struct why_blocked *blocked, struct 
 	if (blocked->grade == WHY_GRADE_CERTAIN &&
 	    why_is_doubtful(walk, &blocked->waiting, blocked->thread, blocked->index))
 		blocked->grade = WHY_GRADE_LIKELY;
+	if (series->missed) {
+		end_missed(walk, blocked, step, series);
+		return;
+	}
 	if (series->last > blocked->index && thread &&
 	    (why_walk_is_on_path(walk, series->waker.thread) ||
 	     waits_for_it(walk, blocked, series->waker.thread))) {
@@ -521,7 +545,7 @@ struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_s
 	of_call = stretch->await.sync != MODEL_NONE && is_of_call(&blocked);
 	if (!of_call && blocked.stack.meaning.rule != MEANING_STOPPED) {
 		find_end(walk, &blocked, step);
-		if (why_blocked_find_ready(walk, &blocked, step->series_last))
+		if (!blocked.missed && why_blocked_find_ready(walk, &blocked, step->series_last))
 			step->object = blocked.object = object_of(walk, &blocked);
 	}
 	if (blocked.program_lock)
@@ -530,6 +554,8 @@ struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_s
 	step->interrupt = blocked.waker.interrupt;
 	if (of_call)
 		verdict = by_call(walk, &blocked, &stretch->await);
+	else if (blocked.missed)
+		verdict = at_missed(walk, &blocked);
 	else if (blocked.kind != WAIT_STOPPED)
 		verdict = by_meaning(walk, &blocked);
 	if (verdict.kind == WHY_VERDICT_NONE)

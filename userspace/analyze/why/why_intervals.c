@@ -166,6 +166,13 @@ static void close_spans(struct why_thread *thread, struct interval_spans *open, 
 	}
 }
 
+/* Whether it is a request that a server answers: other requests may begin and end on its thread
+ * meanwhile. */
+static bool is_request(const struct model *model, uint32_t span)
+{
+	return !strcmp(model_site(model, model->spans.data[span].site)->category, "request");
+}
+
 static void mark_span(struct why_intervals *intervals, struct interval_spans *open, uint32_t index)
 {
 	const struct model_span *span = &intervals->model->spans.data[index];
@@ -179,6 +186,17 @@ static void mark_span(struct why_intervals *intervals, struct interval_spans *op
 	close_spans(thread, &open[span->thread], span->start_ts);
 	vec_add(&thread->marks, (struct why_mark){span->start_ts, index});
 	vec_add(&open[span->thread].spans, begun);
+	if (!is_request(intervals->model, index))
+		return;
+	vec_add(&thread->answers, span->start_ts);
+	vec_add(&thread->answers, begun.end_ts);
+}
+
+static int earlier(const void *left, const void *right)
+{
+	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+
+	return a < b ? -1 : a > b;
 }
 
 /* Forgets the spans that end before a time. */
@@ -213,7 +231,12 @@ static void mark_spans(struct why_intervals *intervals, uint64_t from_ts, uint64
 			vec_add(&intervals->reach, intervals->next);
 	}
 	for (size_t i = 0; i < intervals->count; i++) {
-		close_spans(&intervals->threads[i], &open[i], UINT64_MAX);
+		struct why_thread *thread = &intervals->threads[i];
+
+		close_spans(thread, &open[i], UINT64_MAX);
+		if (thread->answers.len)
+			qsort(thread->answers.data, thread->answers.len,
+			      sizeof(*thread->answers.data), earlier);
 		vec_free(&open[i].spans);
 	}
 	free(open);
@@ -239,6 +262,7 @@ static void clear(struct why_intervals *intervals)
 	for (size_t i = 0; i < intervals->count; i++) {
 		intervals->threads[i].intervals.len = 0;
 		intervals->threads[i].marks.len = 0;
+		intervals->threads[i].answers.len = 0;
 		memset(intervals->threads[i].series, 0, sizeof(intervals->threads[i].series));
 		memset(intervals->threads[i].again, 0, sizeof(intervals->threads[i].again));
 		intervals->threads[i].last_wakes = (struct why_last_wakes){0};
@@ -271,6 +295,7 @@ void why_intervals_free(struct why_intervals *intervals)
 	for (size_t i = 0; intervals->threads && i < intervals->count; i++) {
 		vec_free(&intervals->threads[i].intervals);
 		vec_free(&intervals->threads[i].marks);
+		vec_free(&intervals->threads[i].answers);
 	}
 	free(intervals->threads);
 	vec_free(&intervals->left);
@@ -319,4 +344,25 @@ uint64_t why_intervals_span_since(const struct why_intervals *intervals, uint32_
 		return 0;
 	found = marks_until(&intervals->threads[thread], ts);
 	return found ? intervals->threads[thread].marks.data[found - 1].ts : 0;
+}
+
+bool why_intervals_answers(const struct why_intervals *intervals, uint32_t thread, uint64_t from_ts,
+			   uint64_t to_ts)
+{
+	const struct why_thread *of = &intervals->threads[thread];
+	size_t at = lower_bound(of->answers.len, i, of->answers.data[i] <= from_ts);
+
+	return at < of->answers.len && of->answers.data[at] <= to_ts;
+}
+
+bool why_intervals_serves(const struct why_intervals *intervals, uint32_t thread, uint64_t from_ts,
+			  uint64_t to_ts)
+{
+	uint64_t ignored;
+	uint32_t span;
+
+	if (!why_intervals_answers(intervals, thread, from_ts, to_ts))
+		return false;
+	span = why_intervals_span(intervals, thread, from_ts, &ignored);
+	return span != MODEL_NONE && is_request(intervals->model, span);
 }

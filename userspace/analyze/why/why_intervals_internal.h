@@ -41,8 +41,10 @@ struct why_series {
 	enum wait_kind kind;
 	struct why_waker waker; /* of the last wait */
 	bool by_signal;         /* a signal ended the last wait */
-	/* The last wait timed out, and this thread then did what was waited for; or MODEL_NONE. */
+	/* What was waited for came while the thread was awake: after a timeout, or after a wake-up
+	 * for another request (`missed`). This thread did it, or MODEL_NONE. */
 	uint32_t done_by;
+	bool missed;
 	bool repeated; /* the program, not the kernel, repeated the call */
 };
 
@@ -90,6 +92,7 @@ struct why_last_wakes {
 struct why_thread {
 	VEC(struct why_interval) intervals;
 	VEC(struct why_mark) marks;
+	VEC(uint64_t) answers; /* when requests begin and end on the thread, sorted */
 	struct why_series series[WHY_SERIES]; /* cache: the last ones computed */
 	struct why_again again[WHY_AGAIN];
 	struct why_throttled throttled;   /* cache: the last one looked up */
@@ -139,6 +142,12 @@ bool why_intervals_left(const struct model *model, uint32_t span);
  * least. */
 uint32_t why_intervals_span(const struct why_intervals *intervals, uint32_t thread, uint64_t ts,
 			    uint64_t *until);
+/* Whether a request begins or ends on the thread after from_ts, until to_ts. */
+bool why_intervals_answers(const struct why_intervals *intervals, uint32_t thread, uint64_t from_ts,
+			   uint64_t to_ts);
+/* Whether the thread serves requests at from_ts, and one begins or ends on it from then to to_ts. */
+bool why_intervals_serves(const struct why_intervals *intervals, uint32_t thread, uint64_t from_ts,
+			  uint64_t to_ts);
 /* The time since when the thread has been in the innermost span that it has at ts, or in no span.
  * 0: since the thread's begin. */
 uint64_t why_intervals_span_since(const struct why_intervals *intervals, uint32_t thread,

@@ -134,8 +134,8 @@ struct why_polls why_polls_of(const struct why_walk *walk, const struct why_bloc
 	struct why_polls polls = {.call = -1, .wait = MODEL_NONE};
 	size_t next;
 
-	/* Sums over all spans do not show it. */
-	if (walk->no_chains)
+	/* Sums over all spans do not show it. Others may wait for parts of one sleep: its end counts. */
+	if (walk->no_chains || blocked->to < blocked->interval->to_ts)
 		return polls;
 	if (checks_after(walk, blocked->thread, blocked->index, &next, &polls.ran_ns)) {
 		polls.checks = 1;
@@ -151,7 +151,7 @@ struct why_polls why_polls_of(const struct why_walk *walk, const struct why_bloc
 		polls.wait = (uint32_t)(blocked->wait - walk->model->waits.data);
 	polls.sleeps = 1;
 	polls.votes = polls.call >= 0;
-	polls.slept_ns = blocked->to - blocked->from;
+	polls.slept_ns = length_of(blocked->interval);
 	return polls;
 }
 

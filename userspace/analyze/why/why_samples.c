@@ -127,6 +127,18 @@ static bool spins_by_name(const char *function)
 	return false;
 }
 
+/* Whether a function of CPython collects garbage. Until 3.8 it is collect(). The compiler may add
+ * suffixes. */
+static bool collects_garbage(const char *function)
+{
+	static const char *const names[] = {"gc_collect", "collect."};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strncmp(function, names[i], strlen(names[i])))
+			return true;
+	return !strcmp(function, "collect");
+}
+
 /* The innermost function of a stack, with what is inlined into it. If the interpreter of Python
  * runs it, the function of Python that called it counts. */
 struct leaf {
@@ -134,6 +146,7 @@ struct leaf {
 	const char *file; /* of a function of Python; else NULL */
 	bool native;      /* the innermost function is known, and is the interpreter's */
 	bool done, spins;
+	bool collects; /* the interpreter collects garbage */
 };
 
 static void leaf_frame(const struct stack_frame *frame, void *arg)
@@ -153,6 +166,8 @@ static void leaf_frame(const struct stack_frame *frame, void *arg)
 		leaf->file = frame->file;
 		return;
 	}
+	if (frame->function && stack_frame_is_interpreter(frame))
+		leaf->collects |= collects_garbage(frame->function);
 	if (leaf->native) {
 		/* The begin of a thread is in front of Python's functions if nobody knows which
 		 * calls of the interpreter's loop ran them. */
@@ -165,16 +180,17 @@ static void leaf_frame(const struct stack_frame *frame, void *arg)
 	leaf->done = !frame->inlined && !leaf->native;
 }
 
-/* "step (train.py)". */
+/* "step (train.py)", or "step (train.py), garbage collection". */
 static uint32_t python_text(const struct sample_places *places, const char *function,
-			    const char *file)
+			    const char *file, bool collects)
 {
 	char *text = NULL;
 	size_t len;
 	FILE *out = memory_stream(&text, &len);
 	uint32_t number;
 
-	fprintf(out, "%s (%s)", function, path_base(file));
+	fprintf(out, "%s (%s)%s", function, path_base(file),
+		collects ? ", garbage collection" : "");
 	fclose(out);
 	number = text_of(places, text);
 	free(text);
@@ -187,7 +203,7 @@ static uint32_t user_place(struct sample_places *places, const struct model_samp
 	struct leaf leaf = {0};
 
 	stack_names_each(places->names, sample->user_stack, sample->ts, leaf_frame, &leaf);
-	place.text = leaf.file ? python_text(places, leaf.function, leaf.file)
+	place.text = leaf.file ? python_text(places, leaf.function, leaf.file, leaf.collects)
 			       : text_of(places, leaf.function);
 	place.module = text_of(places, leaf.module ? path_base(leaf.module) : NULL);
 	if (leaf.spins)
@@ -230,7 +246,7 @@ static void callers_frame(const struct stack_frame *frame, void *arg)
 	if (!python && (callers->python || stack_frame_is_common(frame) ||
 			stack_frame_is_interpreter(frame) || !strcmp(frame->function, "main")))
 		return;
-	place.text = python ? python_text(places, frame->function, frame->file)
+	place.text = python ? python_text(places, frame->function, frame->file, false)
 			    : text_of(places, frame->function);
 	place.module = text_of(places, frame->module ? path_base(frame->module) : NULL);
 	callers_add(callers, place_number(places, &place));

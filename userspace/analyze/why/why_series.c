@@ -73,16 +73,39 @@ static bool goes_on(const struct why_walk *walk, const struct why_waiting *waiti
 }
 
 /*
+ * Whether an event loop, woken from the wait `last`, began or finished another request before it
+ * waits again: `next`. Then it was woken for that one, however long it worked on it.
+ */
+static bool served_another(const struct why_walk *walk, const struct why_waiting *waiting,
+			   uint32_t thread, const struct why_interval *last,
+			   const struct why_interval *next)
+{
+	return waiting->kind == WAIT_POLL && !waiting->idle &&
+	       why_intervals_serves(&walk->intervals, thread, last->to_ts, next->from_ts);
+}
+
+static bool is_in_same_span(const struct why_walk *walk, uint32_t thread,
+			    const struct why_interval *a, const struct why_interval *b)
+{
+	uint64_t ignored;
+
+	return why_intervals_span(&walk->intervals, thread, a->from_ts, &ignored) ==
+	       why_intervals_span(&walk->intervals, thread, b->from_ts, &ignored);
+}
+
+/*
  * The thread's next wait for the same thing before until_ts: an index, or 0. It continues the
  * previous wait if the thread did no work in between. That means it ran only briefly and stayed in
- * the same span. Time in which it is stopped is no work.
+ * the same span, or served other requests. Time in which it is stopped is no work.
  */
 static size_t next_same(const struct why_walk *walk, const struct why_waiting *waiting,
 			uint32_t thread, size_t index, uint64_t until_ts, uint64_t check_ns)
 {
 	const struct why_thread *of = &walk->intervals.threads[thread];
 	const struct why_interval *last = &of->intervals.data[index];
-	uint64_t ran_ns = 0, ignored;
+	bool may_serve = served_another(walk, waiting, thread, last,
+					&(struct why_interval){.from_ts = until_ts - 1});
+	uint64_t ran_ns = 0;
 
 	for (size_t i = index + 1; i < of->intervals.len && i - index < WHY_LOOK_AHEAD; i++) {
 		const struct why_interval *next = &of->intervals.data[i];
@@ -92,19 +115,18 @@ static size_t next_same(const struct why_walk *walk, const struct why_waiting *w
 			return 0;
 		if (next->state == WAFFLE_THREAD_RUNNING)
 			ran_ns += next->to_ts - next->from_ts;
-		if (ran_ns > check_ns)
+		if (ran_ns > check_ns && !may_serve)
 			return 0;
 		if (next->state != WAFFLE_THREAD_BLOCKED)
 			continue;
 		if (why_is_halt(walk, last, next))
 			continue;
-		if (why_is_same(walk, waiting, thread, last, next))
-			return why_intervals_span(&walk->intervals, thread, next->from_ts,
-						  &ignored) ==
-					       why_intervals_span(&walk->intervals, thread,
-								  last->from_ts, &ignored)
-				       ? i
-				       : 0;
+		if (why_is_same(walk, waiting, thread, last, next)) {
+			if (may_serve && served_another(walk, waiting, thread, last, next))
+				return i;
+			return ran_ns <= check_ns && is_in_same_span(walk, thread, last, next) ? i
+											       : 0;
+		}
 		if (!why_is_check_lock(walk, thread, next))
 			return 0;
 	}
@@ -170,6 +192,57 @@ static uint64_t check_limit(const struct why_walk *walk, const struct why_waitin
 	return map_get(&walk->python_of, pid) == MAP_NONE ? WHY_CHECK_NS : PYTHON_CHECK_NS;
 }
 
+/* A server that answers wakes who waits for the answer within this time. */
+#define ANSWER_NS 1000000u
+
+/*
+ * Whether the last wake-up of a loop was for another request, and the explained one was answered
+ * all the same. Then what that one waited for came while the loop was awake, and woke nobody. A
+ * thread of the same process, and one that has just answered a request itself, may have done both.
+ */
+static bool is_missed(const struct why_walk *walk, const struct why_waiting *waiting,
+		      uint32_t thread, const struct why_series *series)
+{
+	const struct model_thread *threads = walk->model->threads.data;
+	const struct why_interval *last =
+		&walk->intervals.threads[thread].intervals.data[series->last];
+	uint32_t waker = series->waker.thread;
+
+	if (last->open || series->by_signal ||
+	    !served_another(walk, waiting, thread, last,
+			    &(struct why_interval){.from_ts = waiting->until_ts - 1}))
+		return false;
+	return series->waker.interrupt || waker >= walk->intervals.count ||
+	       (threads[waker].pid != threads[thread].pid &&
+		!why_intervals_answers(&walk->intervals, waker, last->to_ts - ANSWER_NS,
+				       last->to_ts + ANSWER_NS));
+}
+
+/* The thread that did it: the only one that answered a request in that time, or else the only one
+ * of the loop's process that ran. MODEL_NONE: not known. */
+static uint32_t answered_by(const struct why_walk *walk, const struct why_waiting *waiting,
+			    uint32_t thread, const struct why_series *series)
+{
+	uint64_t from = walk->intervals.threads[thread].intervals.data[series->last].to_ts;
+	struct why_runners runners = why_runners_of(walk, waiting, thread);
+	uint32_t other, server = MODEL_NONE, own = MODEL_NONE;
+	unsigned servers = 0, owns = 0;
+
+	while ((other = why_runner_next(walk, &runners, from, waiting->until_ts)) != MODEL_NONE) {
+		if (why_intervals_answers(&walk->intervals, other, from, waiting->until_ts)) {
+			server = other;
+			servers++;
+		}
+		if (walk->model->threads.data[other].pid == walk->model->threads.data[thread].pid) {
+			own = other;
+			owns++;
+		}
+	}
+	if (runners.cut)
+		return MODEL_NONE;
+	return servers == 1 ? server : !servers && owns == 1 ? own : MODEL_NONE;
+}
+
 /*
  * The last wait of a series timed out, and the thread does not wait again. So what it waited for
  * came after the timeout, when that woke nobody, and before the thread checked. Returns the thread
@@ -183,6 +256,8 @@ static uint32_t done_by(const struct why_walk *walk, const struct why_waiting *w
 	uint64_t check_ts;
 	uint32_t only;
 
+	if (series->missed)
+		return answered_by(walk, waiting, thread, series);
 	if (!series->repeated || !is_timeout(&series->waker) ||
 	    (waiting->kind != WAIT_FUTEX && waiting->kind != WAIT_POLL))
 		return MODEL_NONE;
@@ -251,6 +326,7 @@ const struct why_series *why_series_of(struct why_walk *walk, const struct why_w
 		goes_on(walk, waiting, thread, &of->intervals.data[series->last], &series->waker,
 			&series->by_signal);
 	}
+	series->missed = is_missed(walk, waiting, thread, series);
 	series->done_by = done_by(walk, waiting, thread, series);
 	return series;
 }
