@@ -231,7 +231,7 @@ static void test_only_names_that_users_look_for_have_spans(void **state)
 					     "pytorch.wait_counter.c10d.",
 					     "pytorch.wait_counter.",
 					     "entire_forward_compile",
-					     FORWARD "_2",
+					     "pytorch.wait_counter.entire_forward_compile_2",
 					     ""};
 	char longest[WAFFLE_STR_MAX + 1] = "pytorch.wait_counter.c10d.";
 	struct rig rig;
