@@ -429,7 +429,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	rec->flags = flags;
 	rec->reserved = 0;
 	slot_publish(state);
-	if (from && from->name_tries)
+	if (from && from->name_tries && from->wait.blocks)
 		thread_name_try(from, prev);
 	return 0;
 }

@@ -123,7 +123,7 @@ __noinline int thread_name_emit(__u32 tgid)
 	if (!waffle_python_attributes(NULL, python, object, &search.table))
 		return THREAD_NAME_LATER;
 	bpf_loop(KEYS_MAX, attribute_look, &search, 0);
-	if (!search.name_at || search.seen_tid != task_seen_tid(task))
+	if (!search.name_at || !search.seen_tid || search.seen_tid != task_seen_tid(task))
 		return THREAD_NAME_LATER;
 	return name_record(&search, task);
 }

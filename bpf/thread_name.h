@@ -30,7 +30,7 @@ int thread_name_wanted(__u32 tgid);
 int thread_name_emit(__u32 tgid);
 
 /* Tries it for the current thread. A thread may also name itself when it begins its work. So one
- * that had its name when it woke another is read once more when it leaves the CPU. */
+ * that had a name when it woke another is read once more, when it first blocks. */
 static __always_inline void thread_name_try(struct thread_state *state, struct task_struct *task)
 {
 	int result;

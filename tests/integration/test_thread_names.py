@@ -13,6 +13,7 @@ import tracer
 from tracer import children_of
 
 PROGRAM = tracer.PROGRAMS / "thread_names.py"
+SHORT = tracer.PROGRAMS / "short_threads.py"
 
 
 def names_of(capture, pid):
@@ -160,6 +161,55 @@ def test_threads_that_come_and_go_have_their_names_or_none(waffle, tmp_path):
     found = [(r["tid"], r["name"]) for r in capture.records("thread_name")]
     told = [tuple(pair) for pair in json.loads(capture.result.stdout)]
     assert len(told) == 300 and found and set(found) <= set(told)
+
+
+def captured_short_threads(waffle, program, *options, pid=None):
+    """Attaches to short_threads.py, and waits until the interpreter is found. Returns the names in the capture, and those
+    that Python knew."""
+    attached = waffle.attach("-p", pid or program.pid, "-q", "--no-report", *options)
+    attached.wait_ready()
+    time.sleep(1)
+    told = json.loads(program.ask("go", "names"))
+    return attached.stop(), told
+
+
+def check_short_threads(found, expected):
+    """A thread that renames itself has one of its two names, and most of them have the last one."""
+    assert set(found) == set(expected)
+    different = {tid: name for tid, name in found.items() if name != expected[tid]}
+    assert all(expected[tid] == f"was {name}" for tid, name in different.items())
+    assert len(different) < sum(name.startswith("was ") for name in expected.values()) / 2
+
+
+@pytest.mark.parametrize("python", tracer.interpreters())
+@pytest.mark.parametrize("options", [(), ("--stacks", "sched")], ids=["plain", "stacks"])
+@tracer.tries(3)  # whether the interpreter is found by then is up to the machine, too
+def test_threads_of_milliseconds_have_the_names_that_python_gave_them(waffle, start, python, options):
+    program = start(python, SHORT)
+    program.until("ready")
+    capture, told = captured_short_threads(waffle, program, *options)
+    check_short_threads(names_of(capture, program.pid), expected_names(told))
+    capture.check_sums(lost=0)
+
+
+@pytest.mark.parametrize("options", [(), ("--stacks", "sched")], ids=["plain", "stacks"])
+@tracer.tries(3)  # whether the interpreter is found by then is up to the machine, too
+def test_threads_of_milliseconds_of_a_forked_child_have_names(waffle, start, options):
+    program = start(sys.executable, SHORT, "fork")
+    program.until("ready")
+    capture, told = captured_short_threads(waffle, program, "--follow", *options)
+    check_short_threads(names_of(capture, told["pid"]), expected_names(told))
+
+
+def test_threads_of_milliseconds_have_names_where_the_process_sees_other_tids(waffle, start):
+    program = start("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable, SHORT)
+    program.until("ready")
+    [pid] = children_of(program.pid)
+    capture, told = captured_short_threads(waffle, program, "--stacks", "sched", pid=pid)
+    expected = list(expected_names(told).values())
+    found = list(names_of(capture, pid).values())
+    assert len(found) == len(expected) > 250 and told["pid"] == 1
+    assert {name.removeprefix("was ") for name in found} == {name.removeprefix("was ") for name in expected}
 
 
 def test_made_up_threads_name_only_themselves(waffle, built, start):

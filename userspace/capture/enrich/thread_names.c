@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/enrich/thread_names_internal.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,13 +33,15 @@ struct named_thread {
 };
 
 struct named_process {
-	pid_t pid;            /* 0: unused */
-	uint32_t thread;      /* the first one; MAP_NONE: none */
-	uint32_t looks;       /* since a thread was last seen */
-	uint64_t due_ns;      /* when it is looked at; UINT64_MAX: not until a thread is seen */
-	uint64_t rest_ns;     /* it is not looked at before, because of COST */
-	uint64_t seen_ts;     /* of its last TASK record */
-	struct python python; /* if stacks are not recorded */
+	pid_t pid;        /* 0: unused */
+	uint32_t thread;  /* the first one; MAP_NONE: none */
+	uint32_t looks;   /* since a thread was last seen */
+	uint64_t due_ns;  /* when it is looked at; UINT64_MAX: not until a thread is seen */
+	uint64_t rest_ns; /* it is not looked at before, because of COST */
+	uint64_t seen_ts; /* of its last TASK record */
+	/* If stacks are not recorded; `parsing`: a file that may be Python's is not parsed yet. */
+	struct python python;
+	bool parsing;
 };
 
 struct found_name {
@@ -187,21 +190,36 @@ static bool thread_add(struct thread_names *names, struct named_process *process
 	return true;
 }
 
+/* Whether a process is worth a look before it has threads: its interpreter is looked for, so that
+ * the kernel can name them. Many new ones are gone by then. `stacks` finds interpreters itself. */
+static bool is_older(const struct thread_names *names, const struct waffle_rec_task *task)
+{
+	return !names->stacks && task->rec.ts - task->start_ts >= pauses_ns[0];
+}
+
+/* Whether a thread is followed, unless there is no memory for it. */
+static bool thread_follow(struct thread_names *names, struct named_process *process,
+			  const struct waffle_rec_task *task)
+{
+	uint32_t index = map_get(&names->thread_at, task->rec.tid);
+
+	if (index != MAP_NONE && names->threads.data[index].rec.start_ts == task->start_ts &&
+	    names->threads.data[index].rec.tgid == task->tgid)
+		return true;
+	thread_remove(names, task->rec.tid);
+	return thread_add(names, process, task);
+}
+
 /* The main thread is left out: its name in the kernel is that of the program. */
 static void task_follow(struct thread_names *names, const struct waffle_rec_task *task)
 {
-	uint32_t index = map_get(&names->thread_at, task->rec.tid);
+	bool is_main = task->rec.tid == task->tgid;
 	struct named_process *process;
 
-	if (!(task->flags & WAFFLE_TASK_TRACED_FLAG) || task->rec.tid == task->tgid)
+	if (!(task->flags & WAFFLE_TASK_TRACED_FLAG) || (is_main && !is_older(names, task)))
 		return;
-	if (index != MAP_NONE && (names->threads.data[index].rec.start_ts != task->start_ts ||
-				  names->threads.data[index].rec.tgid != task->tgid)) {
-		thread_remove(names, task->rec.tid);
-		index = MAP_NONE;
-	}
 	process = process_of(names, task->tgid);
-	if (!process || (index == MAP_NONE && !thread_add(names, process, task)))
+	if (!process || (!is_main && !thread_follow(names, process, task)))
 		return;
 	process->seen_ts = task->rec.ts;
 	process_wake(names, process);
@@ -336,7 +354,8 @@ static const struct python *interpreter_of(struct thread_names *names,
 		return stacks_interpreter(names->stacks, (uint32_t)process->pid);
 	if (process->python.found || process_mappings(&mappings, process->pid, &gone))
 		return &process->python;
-	python_find(&process->python, image, process->pid, &mappings, true);
+	process->parsing =
+		python_find(&process->python, image, process->pid, &mappings, true) == -EAGAIN;
 	mappings_free(&mappings);
 	sent.python = process->python.kernel;
 	if (sent.python.runtime) /* from now on, the kernel reads the names of new threads */
@@ -374,7 +393,7 @@ static void turn_end(struct thread_names *names, struct named_process *process, 
 {
 	process->rest_ns = now_ns + COST * names->took_ns;
 	process->due_ns = UINT64_MAX;
-	if (++process->looks >= LOOKS || !lacks_names(names, process))
+	if (!process->parsing && (++process->looks >= LOOKS || !lacks_names(names, process)))
 		return;
 	process->due_ns = now_ns + pauses_ns[process->looks];
 	if (process->due_ns < process->rest_ns)
