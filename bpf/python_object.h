@@ -65,38 +65,44 @@ static inline __u32 waffle_python_number(const void *context, const struct waffl
 		       : digit;
 }
 
-/* An ASCII text of at most 15 bytes, padded with NULs. */
-struct waffle_python_word_text {
-	__u64 words[2];
+/* The texts of module threading that names are found by. */
+enum waffle_python_text {
+	WAFFLE_TEXT_OTHER,
+	WAFFLE_TEXT_NAME,      /* "_name" */
+	WAFFLE_TEXT_NATIVE_ID, /* "_native_id" */
+	WAFFLE_TEXT_BOOTSTRAP, /* "_bootstrap" */
 };
 
-static inline void waffle_python_text(const void *context, const struct waffle_python *python,
-				      __u64 object, struct waffle_python_word_text *text)
+/* Of eight bytes. */
+static inline __u64 waffle_python_letters(const char *letters)
+{
+	__u64 word;
+
+	__builtin_memcpy(&word, letters, sizeof(word));
+	return word;
+}
+
+/* Which text a str is. Most attributes have other lengths, so their texts are not read. */
+static inline enum waffle_python_text
+waffle_python_text(const void *context, const struct waffle_python *python, __u64 object)
 {
 	__u64 length = waffle_python_word(context, object + WAFFLE_PYTHON_LENGTH);
+	__u64 words[2] = {0, 0};
 	__u32 state;
 
-	text->words[0] = text->words[1] = 0;
-	if (length >= sizeof(*text) ||
+	if ((length != 5 && length != 10) ||
 	    WAFFLE_PYTHON_READ(context, &state, sizeof(state), object + WAFFLE_PYTHON_STATE) ||
 	    !WAFFLE_PYTHON_ASCII(state) ||
-	    WAFFLE_PYTHON_READ(context, text, length, object + python->ascii_bytes))
-		text->words[0] = 0;
+	    WAFFLE_PYTHON_READ(context, words, length, object + python->ascii_bytes))
+		return WAFFLE_TEXT_OTHER;
+	if (words[0] == waffle_python_letters("_name\0\0"))
+		return WAFFLE_TEXT_NAME;
+	if (words[0] == waffle_python_letters("_native_") && words[1] == ('i' | 'd' << 8))
+		return WAFFLE_TEXT_NATIVE_ID;
+	if (words[0] == waffle_python_letters("_bootstr") && words[1] == ('a' | 'p' << 8))
+		return WAFFLE_TEXT_BOOTSTRAP;
+	return WAFFLE_TEXT_OTHER;
 }
-
-/* `first` and `rest` have 8 bytes each. */
-static inline int waffle_python_text_is(const struct waffle_python_word_text *text,
-					const char *first, const char *rest)
-{
-	__u64 words[2];
-
-	__builtin_memcpy(&words[0], first, 8);
-	__builtin_memcpy(&words[1], rest, 8);
-	return text->words[0] == words[0] && text->words[1] == words[1];
-}
-#define WAFFLE_PYTHON_IS_NAME(text) waffle_python_text_is(text, "_name\0\0", "\0\0\0\0\0\0\0")
-#define WAFFLE_PYTHON_IS_NATIVE_ID(text) waffle_python_text_is(text, "_native_", "id\0\0\0\0\0")
-#define WAFFLE_PYTHON_IS_BOOTSTRAP(text) waffle_python_text_is(text, "_bootstr", "ap\0\0\0\0\0")
 
 /* Keys, and where their values are. */
 struct waffle_python_table {

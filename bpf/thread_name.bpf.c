@@ -57,23 +57,22 @@ static long outer_frame(__u32 index, void *context)
 static long attribute_look(__u32 index, void *context)
 {
 	struct name_search *search = context;
-	struct waffle_python_word_text text;
-	__u64 key, value;
+	enum waffle_python_text text;
+	__u64 key;
 
 	if (index >= search->table.count)
 		return 1;
 	key = word_at(waffle_python_key_at(&search->table, index));
-	value = word_at(waffle_python_value_at(&search->table, index));
-	if (!key || !value)
-		return 0;
-	waffle_python_text(NULL, search->python, key, &text);
-	if (WAFFLE_PYTHON_IS_NATIVE_ID(&text)) {
-		search->seen_tid = waffle_python_number(NULL, search->python, value);
-	} else if (WAFFLE_PYTHON_IS_NAME(&text)) {
+	text = key ? waffle_python_text(NULL, search->python, key) : WAFFLE_TEXT_OTHER;
+	if (text == WAFFLE_TEXT_NATIVE_ID) {
+		search->seen_tid = waffle_python_number(
+			NULL, search->python,
+			word_at(waffle_python_value_at(&search->table, index)));
+	} else if (text == WAFFLE_TEXT_NAME) {
 		search->name_at = waffle_python_value_at(&search->table, index);
 		search->text_type = word_at(key + WAFFLE_PYTHON_TYPE);
 	}
-	return 0;
+	return search->name_at && search->seen_tid;
 }
 
 /* A thread that has no GIL may be renamed meanwhile. Userspace compares the two readings. */
@@ -106,8 +105,7 @@ __noinline int thread_name_emit(__u32 tgid)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct name_search search = {.python = python_of(tgid)};
 	const struct waffle_python *python = search.python;
-	struct waffle_python_word_text function;
-	__u64 code, object;
+	__u64 code, object, function;
 
 	if (!python)
 		return THREAD_NAME_NONE;
@@ -116,8 +114,8 @@ __noinline int thread_name_emit(__u32 tgid)
 	if (!search.outermost || search.frame)
 		return THREAD_NAME_LATER;
 	code = word_at(search.outermost + python->frame_code) & ~WAFFLE_PYTHON_MARKS;
-	waffle_python_text(NULL, python, word_at(code + python->code_short_name), &function);
-	if (!WAFFLE_PYTHON_IS_BOOTSTRAP(&function))
+	function = word_at(code + python->code_short_name);
+	if (waffle_python_text(NULL, python, function) != WAFFLE_TEXT_BOOTSTRAP)
 		return THREAD_NAME_NONE;
 	object = word_at(search.outermost + python->frame_locals) & ~WAFFLE_PYTHON_MARKS;
 	if (!waffle_python_attributes(NULL, python, object, &search.table))

@@ -60,8 +60,8 @@ static bool thread_read(const struct python_threads *threads, uint64_t object,
 			struct python_thread *thread)
 {
 	const struct waffle_python *offsets = &threads->python.kernel;
-	struct waffle_python_word_text text;
 	struct waffle_python_table table;
+	enum waffle_python_text text;
 
 	*thread = (struct python_thread){0};
 	if (!waffle_python_attributes(threads, offsets, object, &table) || table.count > KEYS_MAX)
@@ -72,10 +72,10 @@ static bool thread_read(const struct python_threads *threads, uint64_t object,
 
 		if (!key || !value)
 			continue;
-		waffle_python_text(threads, offsets, key, &text);
-		if (WAFFLE_PYTHON_IS_NATIVE_ID(&text))
+		text = waffle_python_text(threads, offsets, key);
+		if (text == WAFFLE_TEXT_NATIVE_ID)
 			thread->seen_tid = waffle_python_number(threads, offsets, value);
-		else if (WAFFLE_PYTHON_IS_NAME(&text) && is_same_type(threads, key, value))
+		else if (text == WAFFLE_TEXT_NAME && is_same_type(threads, key, value))
 			text_read(threads, value, thread->name, sizeof(thread->name));
 	}
 	return thread->seen_tid && thread->name[0];
@@ -109,13 +109,11 @@ static bool is_bootstrap(const struct python_threads *threads, uint64_t code)
 {
 	static const char module[] = "threading.py";
 	const struct waffle_python *offsets = &threads->python.kernel;
-	struct waffle_python_word_text name;
+	uint64_t name = word_read(threads, code + offsets->code_short_name);
 	char file[PYTHON_FILE_MAX];
 	size_t length;
 
-	waffle_python_text(threads, offsets, word_read(threads, code + offsets->code_short_name),
-			   &name);
-	if (!WAFFLE_PYTHON_IS_BOOTSTRAP(&name) ||
+	if (waffle_python_text(threads, offsets, name) != WAFFLE_TEXT_BOOTSTRAP ||
 	    !text_read(threads, word_read(threads, code + offsets->code_file), file, sizeof(file)))
 		return false;
 	length = strlen(file);
