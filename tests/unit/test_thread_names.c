@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Threads of Python in another pid namespace, in a process of very many threads. */
+/* Names of threads: of those in another pid namespace, in a process of very many threads; and those
+ * that the kernel has read. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -132,10 +133,99 @@ static void test_each_tid_of_another_namespace_is_read_once(void **state)
 	thread_names_close(names);
 }
 
+static int name_keep(struct waffle_rec *rec, void *arg)
+{
+	*(struct waffle_rec_thread_name *)arg = *(const struct waffle_rec_thread_name *)rec;
+	return 0;
+}
+
+static struct waffle_rec_thread_name told(struct thread_names *names,
+					  const struct waffle_rec_python_name *rec)
+{
+	struct waffle_rec_thread_name name = {0};
+
+	thread_names_record(names, &rec->rec);
+	assert_int_equal(thread_names_each(names, name_keep, &name), 0);
+	return name;
+}
+
+#define ASCII (1u << 2 | 1u << 5 | 1u << 6) /* of a str: one byte a character, compact, ASCII */
+
+static void test_a_name_that_the_kernel_read_twice_is_passed_on_at_once(void **state)
+{
+	struct thread_names *names = thread_names_open(NULL, (const struct stacks *)"");
+	struct waffle_rec_task task = {.rec = {.ts = 7, .tid = FIRST, .kind = WAFFLE_REC_TASK},
+				       .tgid = PID,
+				       .flags = WAFFLE_TASK_TRACED_FLAG,
+				       .start_ts = 5};
+	struct waffle_rec_exit end = {.rec = {.tid = FIRST, .kind = WAFFLE_REC_EXIT}, .tgid = PID};
+	const struct waffle_rec_python_name good = {
+		.rec = {.ts = 9, .tid = FIRST, .kind = WAFFLE_REC_PYTHON_NAME},
+		.tgid = PID,
+		.text = {.state = ASCII, .bytes = 6},
+		.name = "loader",
+		.again = "loader and what was there before"};
+	struct waffle_rec_python_name rec = good;
+	struct waffle_rec_thread_name name;
+
+	(void)state;
+	assert_non_null(names);
+	assert_int_equal(told(names, &rec).rec.kind, 0); /* of no thread */
+	thread_names_record(names, &task.rec);
+	rec.again[3] = 'x'; /* it changed meanwhile */
+	assert_int_equal(told(names, &rec).rec.kind, 0);
+	rec = good;
+	rec.text.bytes = 0;
+	assert_int_equal(told(names, &rec).rec.kind, 0);
+	rec.text.bytes = sizeof(rec.name) + 1;
+	assert_int_equal(told(names, &rec).rec.kind, 0);
+	rec = good;
+	rec.text.state = 0; /* no str */
+	assert_int_equal(told(names, &rec).rec.kind, 0);
+	rec = good;
+	rec.tgid = PID + 1; /* the thread of another process */
+	assert_int_equal(told(names, &rec).rec.kind, 0);
+	name = told(names, &good);
+	assert_int_equal(name.rec.kind, WAFFLE_REC_THREAD_NAME);
+	assert_int_equal(name.rec.ts, 7);
+	assert_int_equal(name.rec.tid, FIRST);
+	assert_int_equal(name.tgid, PID);
+	assert_int_equal(name.start_ts, 5);
+	assert_string_equal(name.name, "loader");
+	assert_int_equal(told(names, &good).rec.kind, 0); /* nothing new */
+	thread_names_record(names, &end.rec);
+	assert_int_equal(told(names, &good).rec.kind, 0);
+	thread_names_close(names);
+}
+
+static void test_a_long_name_is_cut_between_characters(void **state)
+{
+	struct thread_names *names = thread_names_open(NULL, (const struct stacks *)"");
+	struct waffle_rec_task task = {.rec = {.ts = 7, .tid = FIRST, .kind = WAFFLE_REC_TASK},
+				       .tgid = PID,
+				       .flags = WAFFLE_TASK_TRACED_FLAG};
+	struct waffle_rec_python_name rec = {
+		.rec = {.tid = FIRST, .kind = WAFFLE_REC_PYTHON_NAME},
+		.tgid = PID,
+		/* four bytes a character, compact */
+		.text = {.state = 4u << 2 | 1u << 5, .bytes = sizeof(rec.name)}};
+
+	(void)state;
+	assert_non_null(names);
+	thread_names_record(names, &task.rec);
+	for (unsigned i = 0; i < sizeof(rec.name); i += 4)
+		memcpy(rec.name + i, &(uint32_t){0x20ac}, 4); /* U+20AC takes three bytes */
+	memcpy(rec.again, rec.name, sizeof(rec.name));
+	assert_int_equal(strlen(told(names, &rec).name), 63);
+	thread_names_close(names);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_tid_of_another_namespace_is_read_once),
+		cmocka_unit_test(test_a_name_that_the_kernel_read_twice_is_passed_on_at_once),
+		cmocka_unit_test(test_a_long_name_is_cut_between_characters),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
