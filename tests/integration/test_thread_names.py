@@ -212,6 +212,37 @@ def test_threads_of_milliseconds_have_names_where_the_process_sees_other_tids(wa
     assert {name.removeprefix("was ") for name in found} == {name.removeprefix("was ") for name in expected}
 
 
+def test_many_threads_whose_names_differ_in_numbers_are_of_one_kind(waffle, start, tmp_path):
+    script = tmp_path / "jobs.py"
+    script.write_text(
+        "import sys, threading, time\n"
+        "print('ready', flush=True)\n"
+        "sys.stdin.readline()\n"
+        "def jobs(name, count):\n"
+        "    threads = [threading.Thread(target=time.sleep, args=(0.02,), name=f'{name}-{i}') for i in range(count)]\n"
+        "    for thread in threads: thread.start()\n"
+        "    for thread in threads: thread.join()\n"
+        "jobs('job', 40)\n"
+        "jobs('pool', 32)\n"
+        "print('done', flush=True)\n"
+        "sys.stdin.readline()\n",
+        encoding="utf-8",
+    )
+    program = start(sys.executable, script)
+    program.until("ready")
+    attached = waffle.attach("-p", program.pid, "-q", "--no-report", "--stacks", "sched")
+    attached.wait_ready()
+    time.sleep(1)
+    program.ask("go", "done")
+    capture = attached.stop()
+    assert len(names_of(capture, program.pid)) == 72
+    said = waffle.ok("why", "--thread", "job-N", capture.path).stdout
+    assert said.startswith("40 threads named job-N, together ")
+    assert waffle.ok("why", "--thread", "job-7", capture.path).stdout.startswith("job-7 (")
+    assert waffle.ok("why", "--thread", "pool-7", capture.path).stdout.startswith("pool-7 (")
+    assert "no thread 'pool-N'" in waffle.call("why", "--thread", "pool-N", capture.path).stderr
+
+
 def test_made_up_threads_name_only_themselves(waffle, built, start):
     """A program that is no Python, but whose memory looks so, claims threads that it has and has not."""
     other = start(sys.executable, PROGRAM)

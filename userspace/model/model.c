@@ -57,6 +57,13 @@ const char *model_thread_name(const struct model *model, uint32_t thread)
 		       : "?";
 }
 
+const char *model_thread_kind_name(const struct model *model, uint32_t thread)
+{
+	return thread < model->threads.len
+		       ? strtab_get(model->strings, model_thread_kind(model, thread))
+		       : "?";
+}
+
 const struct model_process *model_process_of(const struct model *model, uint32_t thread)
 {
 	uint32_t index = thread < model->threads.len

@@ -34,6 +34,9 @@ struct model_thread {
 	/* Last known name, in model.strings: the one that it has in its own program, or else the
 	 * kernel's. */
 	uint32_t comm;
+	/* Name of its kind, in model.strings, if its program has many threads whose names differ
+	 * only in numbers: "Thread-N (work)". 0: none. */
+	uint32_t kind;
 	/*
 	 * 0, or a lane that the program declared, with this number in its process. It is no thread:
 	 * its tid is 0, it is not `traced`, it has no scheduler, and its spans may overlap, and lie
@@ -480,6 +483,14 @@ struct value_walk model_values(const struct model *model, uint32_t site, uint32_
 /* The stacks of a span or event; NULL: none were taken. */
 const struct model_stack *model_stack_of(const struct model *model, uint64_t id);
 const char *model_thread_name(const struct model *model, uint32_t thread);
+/* The name under which threads are summed up, in model.strings. */
+static inline uint32_t model_thread_kind(const struct model *model, uint32_t thread)
+{
+	const struct model_thread *of = &model->threads.data[thread];
+
+	return of->kind ? of->kind : of->comm;
+}
+const char *model_thread_kind_name(const struct model *model, uint32_t thread);
 /* The number that the host itself gives a process or thread. */
 static inline uint32_t model_pid_real(const struct model *model, uint32_t pid)
 {

@@ -230,6 +230,56 @@ uint64_t threads_end_after(const struct builder *builder, uint32_t thread, uint6
 	return exit_ts >= ts && exit_ts ? exit_ts : UINT64_MAX;
 }
 
+/* A pool has fewer threads with names of one kind (ThreadPoolExecutor: at most 32), and each of
+ * them may matter. With more, a thread is made for each job. */
+#define POOL_MAX 32
+
+/* The name of the kind of a thread: N takes the place of each number. */
+static uint32_t kind_put(struct model *model, const char *name)
+{
+	char kind[WAFFLE_THREAD_NAME];
+	size_t len = 0;
+
+	while (*name && len < sizeof(kind) - 1) {
+		size_t digits = strspn(name, "0123456789");
+
+		kind[len++] = digits ? 'N' : *name;
+		name += digits ? digits : 1;
+	}
+	return strtab_put(model->strings, kind, len);
+}
+
+static uint64_t kind_key(const struct model_thread *thread)
+{
+	return (uint64_t)thread->pid << 32 | thread->kind;
+}
+
+/* Finds the kinds of threads. Only names that a program gave have one: the numbers in the kernel's
+ * names are those of CPUs and devices. */
+static void kinds_find(struct builder *builder)
+{
+	struct model *model = builder->model;
+	struct map counts = {0};
+
+	for (size_t i = 0; i < model->threads.len; i++) {
+		struct model_thread *thread = &model->threads.data[i];
+		uint32_t count;
+
+		if (!thread->pid || thread->comm != builder->threads.data[i].own_name)
+			continue;
+		thread->kind = kind_put(model, strtab_get(model->strings, thread->comm));
+		count = map_get(&counts, kind_key(thread));
+		map_put(&counts, kind_key(thread), count == MAP_NONE ? 1 : count + 1);
+	}
+	for (size_t i = 0; i < model->threads.len && counts.len; i++) {
+		struct model_thread *thread = &model->threads.data[i];
+
+		if (thread->kind && map_get(&counts, kind_key(thread)) <= POOL_MAX)
+			thread->kind = 0;
+	}
+	map_free(&counts);
+}
+
 void threads_finish(struct builder *builder)
 {
 	struct model *model = builder->model;
@@ -248,6 +298,7 @@ void threads_finish(struct builder *builder)
 		if (thread->pid)
 			threads_add_process(builder, thread->pid, 0, "");
 	}
+	kinds_find(builder);
 	for (size_t i = 0; i < model->threads.len; i++) {
 		const struct model_thread *thread = &model->threads.data[i];
 

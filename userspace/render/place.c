@@ -46,7 +46,8 @@ const char *place_process(char *text, const struct model *model, uint32_t thread
 const char *place_threads(char *text, const struct model *model, uint32_t thread, uint32_t threads,
 			  uint32_t processes)
 {
-	const char *name = model_thread_name(model, thread);
+	const char *name = threads < 2 ? model_thread_name(model, thread)
+				       : model_thread_kind_name(model, thread);
 	char at[PLACE_TEXT];
 
 	if (threads < 2)

@@ -47,8 +47,10 @@ static bool wants_thread(const struct why_query *query, const struct model *mode
 
 	if (!thread->traced)
 		return false;
-	return query->comm ? !strcmp(model_thread_name(model, index), query->comm)
-			   : thread->tid == query->tid;
+	if (!query->comm)
+		return thread->tid == query->tid;
+	return !strcmp(model_thread_name(model, index), query->comm) ||
+	       !strcmp(model_thread_kind_name(model, index), query->comm);
 }
 
 /* When the program began that waffle-bpf started in a thread; 0: it started none there. Before

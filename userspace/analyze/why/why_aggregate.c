@@ -262,7 +262,7 @@ static struct why_group_cause part_key(const struct why_aggregate *aggregate,
 				      .last = MODEL_NONE};
 
 	if (part->thread < model->threads.len)
-		key.comm = model->threads.data[part->thread].comm;
+		key.comm = model_thread_kind(model, part->thread);
 	if (part->span < model->spans.len)
 		key.span = group_of(aggregate, model->spans.data[part->span].site);
 	return key;

@@ -108,8 +108,8 @@ static int alike(const struct model *model, const struct why_sum *a, const struc
 	uint32_t on_b = model_host_of(model, b->part.thread);
 
 	return compare(a->part.cause, b->part.cause)
-		       ?: compare(model->threads.data[a->part.thread].comm,
-				  model->threads.data[b->part.thread].comm)
+		       ?: compare(model_thread_kind(model, a->part.thread),
+				  model_thread_kind(model, b->part.thread))
 			       ?: compare(a->site, b->site)
 				       ?: compare(a->part.object, b->part.object)
 					       ?: compare(on_a, on_b)
@@ -290,8 +290,8 @@ static int object_kin(const struct model *model, const struct why_sum *a, const 
 
 	if (order || !thread_a)
 		return order;
-	return compare(model->threads.data[a->part.thread].comm,
-		       model->threads.data[b->part.thread].comm)
+	return compare(model_thread_kind(model, a->part.thread),
+		       model_thread_kind(model, b->part.thread))
 		       ?: compare(model_host_of(model, a->part.thread),
 				  model_host_of(model, b->part.thread))
 			       ?: compare(alike_pid(model, a), alike_pid(model, b));

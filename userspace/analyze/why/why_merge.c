@@ -113,7 +113,7 @@ static struct merge_row *rows_new(const struct why *why, struct why_merged *merg
 			*at++ = (struct merge_row){part,
 						   own || part->thread >= model->threads.len
 							   ? MODEL_NONE
-							   : model->threads.data[part->thread].comm,
+							   : model_thread_kind(model, part->thread),
 						   own};
 		}
 	}

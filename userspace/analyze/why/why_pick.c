@@ -187,11 +187,12 @@ static int pick_comm(struct why_query *query, const struct model *model, const c
 
 	for (uint32_t i = 0; i < model->threads.len; i++) {
 		const char *comm = model_thread_name(model, i);
+		const char *kind = model_thread_kind_name(model, i);
 
 		if (!model->threads.data[i].traced)
 			continue;
-		if (!strcmp(comm, wanted)) {
-			query->comm = comm;
+		if (!strcmp(comm, wanted) || !strcmp(kind, wanted)) {
+			query->comm = strcmp(comm, wanted) ? kind : comm;
 			query->tid = 0;
 			return 0;
 		}

@@ -383,7 +383,7 @@ static void put_merged_culprit(const struct why_printer *printer,
 		fputs("the thread itself", printer->out);
 	else if (part->threads > 1) {
 		fprintf(printer->out, "%" PRIu32 " threads named ", part->threads);
-		why_put(printer, model_thread_name(model, part->thread));
+		why_put(printer, model_thread_kind_name(model, part->thread));
 	} else if (part->thread < model->threads.len)
 		why_put_thread(printer, part->thread);
 	else
@@ -419,6 +419,18 @@ static void print_merged_rest(const struct why_printer *printer, const struct wh
 	put_rest(printer, merged->parts.len - shown, ns, merged->ns);
 }
 
+/* Threads that were chosen by a name have it in common, or their kind. */
+static const char *chosen_name(const struct why *why)
+{
+	uint32_t first = why->instances.data[0].thread;
+	const struct model_thread *threads = why->model->threads.data;
+
+	for (size_t i = 1; i < why->instances.len; i++)
+		if (threads[why->instances.data[i].thread].comm != threads[first].comm)
+			return model_thread_kind_name(why->model, first);
+	return model_thread_name(why->model, first);
+}
+
 /* Prints "8 threads named worker, 40 s of time", and the causes of all of them together. */
 static void print_merged(const struct why_printer *printer)
 {
@@ -433,7 +445,7 @@ static void print_merged(const struct why_printer *printer)
 		shown--;
 	why_paint(printer, TERMINAL_BOLD);
 	fprintf(printer->out, "%zu threads named ", why->instances.len);
-	why_put(printer, model_thread_name(why->model, why->instances.data[0].thread));
+	why_put(printer, chosen_name(why));
 	fputs(", together ", printer->out);
 	why_put_duration(printer, merged.ns);
 	why_paint(printer, TERMINAL_END);
