@@ -3,7 +3,7 @@
  * thread, and the switch that brings the thread onto a CPU records it. */
 #include "vmlinux.h"
 #include "shared.h"
-#include "thread_name.h"
+#include "thread_name.bpf.h"
 #include "wait.h"
 
 struct {

@@ -4,7 +4,7 @@
 #include "shared.h"
 #include "python_thread.bpf.h"
 #include "stack.h"
-#include "thread_name.h"
+#include "thread_name.bpf.h"
 #include "thread_storage.bpf.h"
 #include "wait.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-/* Reads names of new threads from Python (thread_name.h). */
+/* Reads names of new threads from Python (thread_name.bpf.h). */
 #include "vmlinux.h"
-#include "thread_name.h"
+#include "thread_name.bpf.h"
 #include "emit.bpf.h"
 #include "python_thread.bpf.h"
 

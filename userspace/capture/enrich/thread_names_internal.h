@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The names that Python's module threading gave to threads (target/process/python_threads.h). The
- * kernel reads those of new threads (bpf/thread_name.h), in processes whose interpreter is known.
- * For the others, the threads of a process are looked at some milliseconds after one of them was
- * first seen or was renamed, a few times more while one has no name, and at the end of the capture.
+ * kernel reads those of new threads (bpf/thread_name.bpf.h), in processes whose interpreter is
+ * known. For the others, the threads of a process are looked at some milliseconds after one of them
+ * was first seen or was renamed, a few times more while one has no name, and at the end of the
+ * capture.
  */
 #ifndef WAFFLE_CAPTURE_ENRICH_THREAD_NAMES_INTERNAL_H
 #define WAFFLE_CAPTURE_ENRICH_THREAD_NAMES_INTERNAL_H

@@ -6,8 +6,8 @@
  * new thread says that it runs. So nearly every new thread wakes another one at its very begin, and
  * has its name then.
  */
-#ifndef WAFFLE_THREAD_NAME_H
-#define WAFFLE_THREAD_NAME_H
+#ifndef WAFFLE_THREAD_NAME_BPF_H
+#define WAFFLE_THREAD_NAME_BPF_H
 
 #include "shared.h"
 
