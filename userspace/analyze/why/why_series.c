@@ -489,8 +489,7 @@ static uint32_t answered_by(const struct why_walk *walk, const struct why_waitin
 			server = other;
 			servers++;
 		}
-		if (walk->model->threads.data[other].pid ==
-		    walk->model->threads.data[thread].pid) {
+		if (walk->model->threads.data[other].pid == walk->model->threads.data[thread].pid) {
 			own = other;
 			owns++;
 		}
