@@ -343,8 +343,8 @@ static uint32_t add_requests(struct capture *capture)
 	return CAPTURE_SITES;
 }
 
-/* A server's loop is woken for all of its requests. Those that it begins or finishes after a wake-up
- * are what that was for, although it works on them for long. */
+/* A server's loop is woken for all of its requests. Those that it begins or finishes after a
+ * wake-up are what that was for, although it works on them for long. */
 static void test_a_loop_woken_for_another_request_waits_on(void **state)
 {
 	/* When the other request begins and ends. */
@@ -402,8 +402,7 @@ static void test_what_comes_while_a_loop_serves_another_request_is_not_the_clien
 		capture_end(&capture, 22 * MS, 11, 2);
 		capture_end(&capture, 23 * MS, 11, 3);
 		capture_end(&capture, 26 * MS, 11, 1);
-		why = ask(&capture, 27 * MS,
-			  &(struct why_query){.name = "HTTP GET", .slowest = 1});
+		why = ask(&capture, 27 * MS, &(struct why_query){.name = "HTTP GET", .slowest = 1});
 		if (answers)
 			check_part(why, 0, "user-work", 19 * MS - 10, 40, "likely", "");
 		else

@@ -145,7 +145,8 @@ uint32_t why_intervals_span(const struct why_intervals *intervals, uint32_t thre
 /* Whether a request begins or ends on the thread after from_ts, until to_ts. */
 bool why_intervals_answers(const struct why_intervals *intervals, uint32_t thread, uint64_t from_ts,
 			   uint64_t to_ts);
-/* Whether the thread serves requests at from_ts, and one begins or ends on it from then to to_ts. */
+/* Whether the thread serves requests at from_ts, and one begins or ends on it from then to to_ts.
+ */
 bool why_intervals_serves(const struct why_intervals *intervals, uint32_t thread, uint64_t from_ts,
 			  uint64_t to_ts);
 /* The time since when the thread has been in the innermost span that it has at ts, or in no span.

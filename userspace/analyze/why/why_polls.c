@@ -134,7 +134,8 @@ struct why_polls why_polls_of(const struct why_walk *walk, const struct why_bloc
 	struct why_polls polls = {.call = -1, .wait = MODEL_NONE};
 	size_t next;
 
-	/* Sums over all spans do not show it. Others may wait for parts of one sleep: its end counts. */
+	/* Sums over all spans do not show it. Others may wait for parts of one sleep: its end
+	 * counts. */
 	if (walk->no_chains || blocked->to < blocked->interval->to_ts)
 		return polls;
 	if (checks_after(walk, blocked->thread, blocked->index, &next, &polls.ran_ns)) {
