@@ -19,13 +19,15 @@ def is_known(instance):
 
 def in_order(instance):
     """The causes, the longest first. If some are idle, known ones of at least a twentieth of the time come before, except
-    waits for a CPU."""
+    waits for a CPU. What the capture itself took comes after all of at least a twentieth."""
     idle = any("idle" in cause for cause in instance["causes"])
 
     def key(cause):
+        own = (cause["culprit"] or {}).get("object") in ("this capture", "held by waffle-bpf (this capture)")
+        long = cause["duration_ns"] >= instance["duration_ns"] // 20 and not own
         delays = (idle and "idle" not in cause and cause["cause"] not in ("unknown", "cpu-contention")
-                  and cause["duration_ns"] >= instance["duration_ns"] // 20)
-        return not delays, -cause["duration_ns"]
+                  and long)
+        return not delays, not long, -cause["duration_ns"]
 
     return sorted(instance["causes"], key=key)
 

@@ -1429,9 +1429,9 @@ static void test_the_cpu_time_of_the_tracer_is_its_own(void **state)
 	gets(&capture, 5 * MS, 1, 11, 92, 0, 0, 0);
 	gets(&capture, 6 * MS, 1, 92, 11, 0, 0, 0);
 	why = end(&capture, 10);
-	check_part(why, 1, "cpu-contention", 2 * MS, 91, "certain", "this capture");
-	/* The waffle-bpf of another capture is a neighbour. */
-	check_part(why, 2, "cpu-contention", 1 * MS, 92, "certain", "");
+	/* It comes last. The waffle-bpf of another capture is a neighbour. */
+	check_part(why, 2, "cpu-contention", 2 * MS, 91, "certain", "this capture");
+	check_part(why, 1, "cpu-contention", 1 * MS, 92, "certain", "");
 	assert_int_equal(why->instances.data[0].own_ns, 2 * MS);
 	done(&capture, why);
 }
@@ -1447,7 +1447,7 @@ static void test_the_hold_of_a_new_program_is_the_tracers(void **state)
 	waits(&capture, 2 * MS, 1, 11, 0, D, NR_EXECVE, 0x8100, 0, 0);
 	gets(&capture, 4 * MS, 1, 0, 11, 93, 4 * MS, 0);
 	why = end(&capture, 4);
-	check_part(why, 0, "stopped", 2 * MS, 93, "certain", "held by waffle-bpf (this capture)");
+	check_part(why, 1, "stopped", 2 * MS, 93, "certain", "held by waffle-bpf (this capture)");
 	assert_int_equal(why->instances.data[0].own_ns, 2 * MS);
 	done(&capture, why);
 }
@@ -1464,7 +1464,7 @@ static void test_a_stop_by_bpf_is_the_tracers(void **state)
 	waits(&capture, 2 * MS, 1, 11, 0, WAFFLE_TASK_STOPPED, NR_NONE, 0, 0, 0);
 	gets(&capture, 4 * MS, 1, 0, 11, 91, 4 * MS, 0);
 	why = end(&capture, 4);
-	check_part(why, 0, "stopped", 2 * MS, 0, "certain", "held by waffle-bpf (this capture)");
+	check_part(why, 1, "stopped", 2 * MS, 0, "certain", "held by waffle-bpf (this capture)");
 	done(&capture, why);
 }
 

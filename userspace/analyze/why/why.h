@@ -61,7 +61,8 @@ void why_free(struct why *why);
 /* The time of an instance with one cause, summed over all culprits. Idle time is apart. */
 struct why_by_cause {
 	enum why_cause cause;
-	bool idle;
+	bool idle;    /* as in struct why_part */
+	bool capture; /* all of it, as in struct why_part */
 	uint64_t ns;
 	uint32_t culprits; /* their number, at least 1 */
 	uint32_t largest;  /* its largest part: why.parts.data[instance->part + largest] */

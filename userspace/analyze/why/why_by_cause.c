@@ -8,14 +8,14 @@
 
 static struct why_idle_time time_of(const struct why_by_cause *sum)
 {
-	return (struct why_idle_time){sum->cause, sum->idle, sum->ns};
+	return (struct why_idle_time){sum->cause, sum->idle, sum->capture, sum->ns};
 }
 
-static int comes_first(const void *left, const void *right, void *least_ns)
+static int comes_first(const void *left, const void *right, void *order)
 {
 	const struct why_idle_time a = time_of(left), b = time_of(right);
 
-	return why_idle_compare(&a, &b, *(const uint64_t *)least_ns);
+	return why_idle_compare(&a, &b, order);
 }
 
 static uint32_t culprits_of(const struct why_part *part)
@@ -28,7 +28,7 @@ static uint32_t culprits_of(const struct why_part *part)
 uint32_t why_by_cause(const struct why *why, const struct why_instance *instance,
 		      struct why_by_cause *sums)
 {
-	uint64_t least_ns;
+	struct why_idle_order order;
 	uint32_t count = 0;
 	bool idle = false;
 
@@ -39,14 +39,17 @@ uint32_t why_by_cause(const struct why *why, const struct why_instance *instance
 		while (at < count && (sums[at].cause != part->cause || sums[at].idle != part->idle))
 			at++;
 		if (at == count)
-			sums[count++] = (struct why_by_cause){
-				.cause = part->cause, .idle = part->idle, .largest = i};
+			sums[count++] = (struct why_by_cause){.cause = part->cause,
+							      .idle = part->idle,
+							      .capture = true,
+							      .largest = i};
 		idle |= part->idle;
+		sums[at].capture &= part->capture;
 		sums[at].ns += part->ns;
 		sums[at].culprits += culprits_of(part);
 	}
-	least_ns = why_idle_least_ns(idle, instance->to_ts - instance->from_ts);
+	order = why_idle_order(idle, instance->to_ts - instance->from_ts);
 	if (count)
-		qsort_r(sums, count, sizeof(*sums), comes_first, &least_ns);
+		qsort_r(sums, count, sizeof(*sums), comes_first, &order);
 	return count;
 }

@@ -51,27 +51,39 @@ static int larger(const void *left, const void *right)
 
 static struct why_idle_time time_of(const struct why_sum *sum)
 {
-	return (struct why_idle_time){sum->part.cause, sum->part.idle, sum->part.ns};
+	return (struct why_idle_time){sum->part.cause, sum->part.idle, sum->part.capture,
+				      sum->part.ns};
 }
 
-static int comes_first(const void *left, const void *right, void *least_ns)
+static int comes_first(const void *left, const void *right, void *order)
 {
 	const struct why_idle_time a = time_of(left), b = time_of(right);
 
-	return why_idle_compare(&a, &b, *(const uint64_t *)least_ns) ?: larger(left, right);
+	return why_idle_compare(&a, &b, order) ?: larger(left, right);
+}
+
+/* Whether waffle-bpf itself took the time for the capture. */
+static bool is_of_capture(const struct why_walk *walk, const struct why_part *part)
+{
+	return part->object &&
+	       (part->object == walk->own_cpu_text || part->object == walk->own_hold_text);
 }
 
 static void sums_sort(struct why_walk *walk, const struct why_instance *instance)
 {
-	uint64_t least_ns;
+	struct why_idle_order order;
 	bool idle = false;
 
-	for (size_t i = 0; i < walk->sums.len; i++)
-		idle |= walk->sums.data[i].part.idle;
-	least_ns = why_idle_least_ns(idle, instance->to_ts - instance->from_ts);
+	for (size_t i = 0; i < walk->sums.len; i++) {
+		struct why_part *part = &walk->sums.data[i].part;
+
+		part->capture = is_of_capture(walk, part);
+		idle |= part->idle;
+	}
+	order = why_idle_order(idle, instance->to_ts - instance->from_ts);
 	if (walk->sums.len)
 		qsort_r(walk->sums.data, walk->sums.len, sizeof(*walk->sums.data), comes_first,
-			&least_ns);
+			&order);
 }
 
 static int compare(uint32_t a, uint32_t b)
@@ -273,9 +285,8 @@ static bool is_small_object(const struct why_walk *walk, const struct why_sum *s
 	const struct why_instance *instance = walk->instance;
 	const struct why_part *part = &sum->part;
 
-	return part->object && part->objects < 2 && part->object != walk->own_cpu_text &&
-	       part->object != walk->own_hold_text && part->cause != WHY_GPU &&
-	       part->cause != WHY_COLLECTIVE &&
+	return part->object && part->objects < 2 && !is_of_capture(walk, part) &&
+	       part->cause != WHY_GPU && part->cause != WHY_COLLECTIVE &&
 	       part->ns < (instance->to_ts - instance->from_ts) / LARGE_PARTS;
 }
 
@@ -390,15 +401,6 @@ static void grade(struct why_sum *sum, const struct why_instance *instance)
 		sum->part.grade = WHY_GRADE_LIKELY;
 }
 
-/* Adds time that waffle-bpf itself took for the capture. */
-static void add_own(struct why_instance *instance, const struct why_walk *walk,
-		    const struct why_part *part)
-{
-	if (part->object &&
-	    (part->object == walk->own_cpu_text || part->object == walk->own_hold_text))
-		instance->own_ns += part->ns;
-}
-
 void why_instance_take(struct why *why, struct why_walk *walk, struct why_instance *instance)
 {
 	why_instance_judge(instance, walk);
@@ -410,7 +412,7 @@ void why_instance_take(struct why *why, struct why_walk *walk, struct why_instan
 		struct why_sum *sum = &walk->sums.data[i];
 
 		grade(sum, instance);
-		add_own(instance, walk, &sum->part);
+		instance->own_ns += is_of_capture(walk, &sum->part) ? sum->part.ns : 0;
 		why_sampled_take(walk, sum, &sum->part);
 		sum->part.step = (uint32_t)why->steps.len;
 		vec_need(&why->steps, sum->part.step_count);

@@ -34,6 +34,7 @@ static int rows_compare_kind(const struct merge_row *a, const struct merge_row *
 	return compare(a->part->cause, b->part->cause)
 		       ?: compare(a->own, b->own)
 			       ?: compare(a->part->idle, b->part->idle)
+			       ?: compare(a->part->capture, b->part->capture)
 				       ?: compare(a->comm, b->comm)
 					       ?: compare(object_of(a->part), object_of(b->part));
 }
@@ -47,16 +48,15 @@ static int rows_compare(const void *left, const void *right)
 
 static struct why_idle_time time_of(const struct why_merged_part *part)
 {
-	return (struct why_idle_time){part->cause, part->idle, part->ns};
+	return (struct why_idle_time){part->cause, part->idle, part->capture, part->ns};
 }
 
-static int comes_first(const void *left, const void *right, void *least_ns)
+static int comes_first(const void *left, const void *right, void *order)
 {
 	const struct why_merged_part *a = left, *b = right;
 	const struct why_idle_time of_a = time_of(a), of_b = time_of(b);
 
-	return why_idle_compare(&of_a, &of_b, *(const uint64_t *)least_ns)
-		       ?: compare(a->thread, b->thread);
+	return why_idle_compare(&of_a, &of_b, order) ?: compare(a->thread, b->thread);
 }
 
 /* Adds rows of one kind, which are sorted by culprit. */
@@ -66,6 +66,7 @@ static struct why_merged_part rows_add(const struct merge_row *rows, size_t coun
 	struct why_merged_part sum = {.cause = first->cause,
 				      .own = rows->own,
 				      .idle = first->idle,
+				      .capture = first->capture,
 				      .thread = first->thread,
 				      .object = first->object};
 	uint64_t of_thread = 0, most = 0;
@@ -124,7 +125,7 @@ static struct merge_row *rows_new(const struct why *why, struct why_merged *merg
 void why_merge(struct why_merged *merged, const struct why *why)
 {
 	struct merge_row *rows;
-	uint64_t least_ns;
+	struct why_idle_order order;
 	bool idle = false;
 	size_t count = 0;
 
@@ -141,10 +142,10 @@ void why_merge(struct why_merged *merged, const struct why *why)
 		idle |= rows[i].part->idle;
 	}
 	free(rows);
-	least_ns = why_idle_least_ns(idle, merged->ns);
+	order = why_idle_order(idle, merged->ns);
 	if (merged->parts.len)
 		qsort_r(merged->parts.data, merged->parts.len, sizeof(*merged->parts.data),
-			comes_first, &least_ns);
+			comes_first, &order);
 }
 
 void why_merged_free(struct why_merged *merged)

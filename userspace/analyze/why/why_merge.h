@@ -13,7 +13,7 @@ struct why_merged_part {
 	enum why_grade grade; /* the best grade that at least 90 % of the time has */
 	uint64_t ns, stretches;
 	bool own;             /* the culprit is the thread of the instance itself */
-	bool idle;            /* as in struct why_part */
+	bool idle, capture;   /* as in struct why_part */
 	uint32_t threads;     /* number of culprits, unless `own` */
 	uint32_t thread;      /* the culprit with the most time; MODEL_NONE: none */
 	uint32_t object;      /* in why.texts; 0: none */
