@@ -168,7 +168,7 @@ struct why_part {
 	/* An event loop waited for its next event until its timeout expired; in
 	 * why_idle_internal.h. */
 	bool idle;
-	bool capture; /* the capture itself caused it */
+	bool capture;           /* the capture itself caused it */
 	struct why_polls polls; /* of its sleeps; sleeps 0: it does not poll */
 	/* Where the culprit ran, by its samples: a range in why.places, by falling count. */
 	uint32_t place, place_count;

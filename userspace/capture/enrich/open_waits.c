@@ -156,8 +156,7 @@ static void file_examine(struct open_waits *waits, struct open_wait *wait)
 	bool pipe;
 
 	if (!kernel_waits_for_descriptor(halted->syscall) ||
-	    !descriptor_key(&key, kind, sizeof(kind), (pid_t)halted->rec.tid,
-			    (int)halted->args[0]))
+	    !descriptor_key(&key, kind, sizeof(kind), (pid_t)halted->rec.tid, (int)halted->args[0]))
 		return;
 	pipe = pipe_end_opposite(&end, (pid_t)halted->rec.tid, (int)halted->args[0]);
 	if (!is_still_there(halted))
