@@ -168,7 +168,7 @@ static void check_within(int leaves, int parses, const char *expected, uint32_t 
 	parse = function_add(&capture, 102, "parse");
 	render = function_add(&capture, 103, "render");
 	for (int i = 0; i < leaves; i++) {
-		char name[16];
+		char name[24];
 		uint64_t stack[4] = {0, i < parses ? parse : render, serve, serve};
 
 		snprintf(name, sizeof(name), "leaf_%d", i);

@@ -101,7 +101,7 @@ static uint32_t site_add(struct wait_counters *counters, const char *name)
 		free(site);
 		return MAP_NONE;
 	}
-	snprintf(site->name, sizeof(site->name), "%s", name);
+	memcpy(site->name, name, strnlen(name, sizeof(site->name) - 1)); /* the rest is zeroed */
 	site->info = (struct site_info){.name = site->name,
 					.category = "torch",
 					.file = "",
