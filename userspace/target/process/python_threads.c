@@ -60,7 +60,7 @@ static bool thread_read(const struct python_threads *threads, uint64_t object,
 			struct python_thread *thread)
 {
 	const struct waffle_python *offsets = &threads->python.kernel;
-	struct waffle_python_table table;
+	struct waffle_python_table table = {0};
 	enum waffle_python_text text;
 
 	*thread = (struct python_thread){0};
