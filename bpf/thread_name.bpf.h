@@ -3,7 +3,7 @@
  * The name that Python's module threading gave to a new thread. Many threads live for milliseconds,
  * so userspace would read most names too late (target/process/python_threads.h). The thread's own
  * memory is read where the scheduler's programs see it. threading.Thread.start() waits until the
- * new thread says that it runs. So nearly every new thread wakes another one at its very begin, and
+ * new thread says that it runs. So nearly every new thread wakes another one as it begins, and
  * has its name then.
  */
 #ifndef WAFFLE_THREAD_NAME_BPF_H
@@ -11,8 +11,8 @@
 
 #include "shared.h"
 
-/* How often it is tried. Before, the thread waits for the interpreter's lock: for 5 ms at a time.
- */
+/* How often it is tried. Until it has run, the thread waits for the interpreter's lock, for 5 ms at
+ * a time. */
 #define THREAD_NAME_TRIES 32
 /* Older threads are not tried when they wake others, so that these wake-ups cost nothing more. */
 #define THREAD_NAME_NEW_NS 1000000000ull

@@ -360,7 +360,7 @@ def test_view_draws_the_slowest_span_of_a_name(capture):
     assert "░" in lines[lane + 3]
     assert any(line.startswith("<img src=x>?\"' (") for line in lines)
     for arguments, words in ((["--span", "nosuch"], "nosuch"), (["--thread", "12"], "12"),
-                             (["--from", "1h"], "nothing was recorded"),
+                             (["--from", "1h"], "the capture ends before that time"),
                              (["--width", "3"], "width")):
         done = subprocess.run([PROGRAM, "view", capture[0], *arguments], capture_output=True,
                               text=True)

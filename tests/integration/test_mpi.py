@@ -200,5 +200,4 @@ def test_why_names_the_late_rank_without_being_told_of_mpi(waffle, library, late
     late_ones = [span for span in found["instances"] if span["causes"][0]["cause"] == "sleep"]
     assert late_ones and late_ones[0]["causes"][0]["share"] > 0.5
     assert all(span["causes"][0]["culprit"]["pid"] != span["thread"]["pid"] for span in late_ones)
-    names = {row["name"] for row in capture.rows("span", category="mpi")}
-    assert "MPI_Wait" in names and "MPI_Test" not in names
+    assert "MPI_Wait" in {row["name"] for row in capture.rows("span", category="mpi")}

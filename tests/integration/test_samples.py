@@ -3,6 +3,8 @@
 
 import json
 import os
+import shutil
+import subprocess
 import sys
 
 import pytest
@@ -162,10 +164,20 @@ for _ in range(4):
 """
 
 
+def names_garbage_collection():
+    """Whether python3 has a table with the functions that collect garbage; Debian's has none."""
+    python = os.path.realpath(shutil.which("python3"))
+    libraries = [word for word in subprocess.run(["ldd", python], capture_output=True, text=True, check=True).stdout.split()
+                 if word.startswith("/") and "libpython" in word]
+    return any("gc_collect" in subprocess.run(["nm", file], capture_output=True, text=True, check=False).stdout
+               for file in [python, *libraries])
+
+
 def test_garbage_collection_of_python_is_said(waffle, tmp_path):
     (tmp_path / "collects.py").write_text(COLLECTS)
     capture = waffle.run("python3", tmp_path / "collects.py", options=("--stacks=sched",))
     [instance] = asker(waffle)(capture.path)["instances"]
     samples = samples_of(instance)
-    assert share(samples, mode="user", function="allocate (collects.py), garbage collection") > 0.2
+    what = ", garbage collection" if names_garbage_collection() else ""
+    assert share(samples, mode="user", function=f"allocate (collects.py){what}") > 0.2
     assert share(samples, mode="user", function="count (collects.py)") > 0.02

@@ -300,6 +300,34 @@ static void test_calls_of_mpi_with_large_counts_are_probed(void **state)
 	call_set_free(set);
 }
 
+static bool has_row(const struct call_set *set, const char *name)
+{
+	for (size_t i = 0; i < set->entries.len; i++)
+		if (spec_names_match(&set->entries.data[i]->spec.sides[0].names, name))
+			return true;
+	return false;
+}
+
+/* `why` records MPI without being asked. The set for --probes has all calls. */
+static void test_calls_of_mpi_that_programs_make_in_loops_are_only_in_the_set(void **state)
+{
+	static const char *const polls[] = {"MPI_Test",     "MPI_Testall", "MPI_Testany",
+					    "MPI_Testsome", "MPI_Iprobe",  "MPI_Improbe"};
+	const struct fixture *fixture = *state;
+	struct error err = ERROR_INIT;
+	struct call_set *set;
+
+	assert_int_equal(call_set_open(&set, &err), 0);
+	assert_int_equal(call_set_add_file(set, "mpi", &err), 0);
+	for (size_t i = 0; i < sizeof(polls) / sizeof(polls[0]); i++) {
+		assert_false(has_row(fixture->set, polls[i]));
+		assert_true(has_row(set, polls[i]));
+	}
+	assert_true(has_row(fixture->set, "MPI_Waitsome") && has_row(set, "MPI_Waitsome"));
+	assert_true(has_row(fixture->set, "MPI_Allreduce") && has_row(set, "MPI_Allreduce"));
+	call_set_free(set);
+}
+
 static void test_runtime_is_outer_driver_is_inner_and_launches_have_no_return(void **state)
 {
 	/* By the begin of the library's name. */
@@ -527,6 +555,7 @@ int main(void)
 		cmocka_unit_test(test_calls_have_the_keys_of_their_role),
 		cmocka_unit_test(test_calls_of_mpi_have_the_keys_of_their_role),
 		cmocka_unit_test(test_calls_of_mpi_with_large_counts_are_probed),
+		cmocka_unit_test(test_calls_of_mpi_that_programs_make_in_loops_are_only_in_the_set),
 		cmocka_unit_test(test_runtime_is_outer_driver_is_inner_and_launches_have_no_return),
 		cmocka_unit_test(test_no_function_of_a_library_is_in_two_rows),
 		cmocka_unit_test(test_arguments_are_where_x86_64_passes_them),

@@ -479,6 +479,31 @@ static void test_connections_to_one_server_are_one_cause(void **state)
 	done(&capture, why);
 }
 
+static void test_a_connection_that_two_threads_answer_is_one(void **state)
+{
+	struct capture capture;
+	struct why *why;
+	uint64_t ts;
+
+	(void)state;
+	begin(&capture);
+	for (uint32_t tid = 12; tid < 14; tid++) {
+		named(&capture, tid, 10, "server");
+		gets(&capture, 1005, (uint16_t)(tid - 10), 0, tid, 0, 0, 0);
+	}
+	ts = ask_over(&capture, 1010, 1, "tcp 127.0.0.1:40001 <-> 127.0.0.1:80", 12);
+	waits(&capture, ts, 1, 11, 0, S, NR_READ, 1, 0, 0);
+	gets(&capture, ts + 100, 1, 0, 11, 13, ts + 100, 0);
+	wait_details(&capture, ts, ts + 100, 11, 1, 0, 0);
+	capture_end(&capture, ts + 110, 11, 1);
+	why = ask_span(&capture, 9000);
+	check_part(why, 0, "socket", 200, 13, "likely",
+		   "socket:[1] (tcp 127.0.0.1:40001 <-> 127.0.0.1:80)");
+	assert_int_equal(part_of(why, 0)->threads, 2);
+	assert_int_equal(part_of(why, 0)->connections, 0);
+	done(&capture, why);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -496,6 +521,7 @@ int main(void)
 		cmocka_unit_test(test_many_small_objects_of_threads_that_are_alike_are_one_cause),
 		cmocka_unit_test(test_few_objects_and_a_large_one_stay_apart),
 		cmocka_unit_test(test_connections_to_one_server_are_one_cause),
+		cmocka_unit_test(test_a_connection_that_two_threads_answer_is_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -71,7 +71,7 @@ void wait_counters_close(struct wait_counters *counters)
  *
  * All of a compilation is within one of two counters, and most of it within a third one. Older
  * versions have only that one, which also measures what is compiled or tuned later, at a call.
- * Functions of torch.distributed that make process groups have a counter each.
+ * Functions of torch.distributed have counters, too: in 2.15 those that make process groups.
  */
 static const char *span_name(const char *counter, bool *is_part)
 {

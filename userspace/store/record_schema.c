@@ -195,8 +195,9 @@ static const struct record_field open_wait_fields[] = {
 	FIELD(waffle_rec_open_wait, flags, FLAGS,
 	      "who says so; 1: a mutex of glibc, 2: a read-write lock of glibc with a writer, "
 	      "4: the futex word; 8: it is no lock but a wait for the end of that thread; "
-	      "16: nobody says it, or one of these, and only a thread of the process can end it: "
-	      "the futex is private, and there is no timeout"),
+	      "16 (may be added to the others): the futex is private and the wait has no timeout, "
+	      "so "
+	      "that only a thread of the process can end it, or a signal"),
 };
 
 static const struct record_field memory_fields[] = {

@@ -304,7 +304,8 @@ static void end_awake(struct why_walk *walk, struct why_blocked *blocked, struct
 	step->meaning = strtab_put(walk->why->texts, AWAKE_TEXT, strlen(AWAKE_TEXT));
 }
 
-#define MISSED_TEXT "woken for another request; what this one waited for came while it was awake"
+#define MISSED_TEXT                                                                                \
+	"woken for another request; what this one waited for may have come while it was awake"
 
 /* A loop was woken for another request, and this one was answered, too. */
 static void end_missed(struct why_walk *walk, struct why_blocked *blocked, struct why_step *step,

@@ -4,15 +4,16 @@
  * thread that calls epoll_wait() outside of all spans waits for whatever comes next. If its timeout
  * expires, nothing came, so that this time delayed nothing. A call that blocks the loop meanwhile
  * delays all its other work, even if it takes far less time. So the time of what delays comes
- * before idle time, in all lists of causes. Time that the capture itself took is not what makes the
- * program slow without it, and comes after both.
+ * before idle time, in the lists of `why`. Time that the capture itself took is not what makes the
+ * program slow without it, and comes after all of
+ * a certain length.
  */
 #ifndef WAFFLE_ANALYZE_WHY_WHY_IDLE_INTERNAL_H
 #define WAFFLE_ANALYZE_WHY_WHY_IDLE_INTERNAL_H
 
 #include "analyze/why/why_types.h"
 
-/* What takes less than this part of the time comes before neither. */
+/* What takes less than this part of the time comes before neither idle time nor the capture. */
 #define WHY_IDLE_PARTS 20
 
 /* The time of a cause, which lists are sorted by. */

@@ -180,7 +180,8 @@ struct sum_folding {
 	bool (*takes)(const struct why_walk *walk, const struct why_sum *sum);
 	int (*kin)(const struct model *model, const struct why_sum *a, const struct why_sum *b);
 	int (*compare)(const void *left, const void *right, void *model);
-	void (*join)(struct why_walk *walk, struct why_sum *sum, size_t count);
+	/* Names what several objects are; NULL: they have one. */
+	void (*join)(struct why_walk *walk, struct why_sum *sum, size_t objects);
 };
 
 /* Moves the sums that are folded to the front, and returns their number. */
@@ -199,10 +200,26 @@ static size_t taken_first(struct why_walk *walk, const struct sum_folding *foldi
 	return taken;
 }
 
+/* Number of different objects: several threads may wait for one. */
+static size_t objects_of(const struct why_sum *sums, size_t count)
+{
+	struct map seen = {0};
+	size_t objects = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (map_get(&seen, sums[i].part.object) != MAP_NONE)
+			continue;
+		map_put(&seen, sums[i].part.object, 1);
+		objects++;
+	}
+	map_free(&seen);
+	return objects;
+}
+
 static void fold(struct why_walk *walk, const struct sum_folding *folding)
 {
 	struct why_sum *sums = walk->sums.data;
-	size_t taken = taken_first(walk, folding), kept = 0;
+	size_t taken = taken_first(walk, folding), kept = 0, objects;
 
 	if (taken <= folding->apart)
 		return;
@@ -215,9 +232,10 @@ static void fold(struct why_walk *walk, const struct sum_folding *folding)
 			kept += end - i;
 			continue;
 		}
+		objects = folding->join ? objects_of(&sums[i], end - i) : 1;
 		sums[kept] = group_sum(walk, &sums[i], end - i);
-		if (folding->join)
-			folding->join(walk, &sums[kept], end - i);
+		if (objects > 1)
+			folding->join(walk, &sums[kept], objects);
 		kept++;
 	}
 	memmove(&sums[kept], &sums[taken], (walk->sums.len - taken) * sizeof(*sums));

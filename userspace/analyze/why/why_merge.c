@@ -85,7 +85,8 @@ static struct why_merged_part rows_add(const struct merge_row *rows, size_t coun
 		}
 		sum.ns += part->ns;
 		sum.stretches += part->stretches;
-		sum.connections += part->connections;
+		if (part->connections > sum.connections)
+			sum.connections = part->connections;
 		why_polls_add(&sum.polls, &part->polls);
 		sum.grade_ns[part->grade] += part->ns;
 	}

@@ -224,7 +224,8 @@ struct why_stretch {
 struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_stretch *stretch);
 
 /* ---- why_running.c ---- */
-/* What is to blame on a thread for which another one waits in this way. NULL: none does. */
+/* The cause of the running time of a thread that another one waits for in this way. NULL: nobody
+ * does. */
 enum why_cause why_cause_behind(const struct why_link *link);
 /* Running time, which is explained in pieces. */
 struct why_running {

@@ -237,7 +237,7 @@ static void callers_frame(const struct stack_frame *frame, void *arg)
 	struct sample_place place = {.syscall = -1};
 	bool python = stack_frame_is_python(frame);
 
-	if (!frame->function || frame->cut || (python && !frame->file))
+	if (!frame->function || frame->cut || frame->inlined || (python && !frame->file))
 		return;
 	if (python && !callers->python) {
 		callers->python = true;

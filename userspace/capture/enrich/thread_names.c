@@ -369,6 +369,7 @@ static bool search_begin(struct thread_names *names, struct named_process *proce
 	struct image image;
 
 	search_end(names);
+	process->parsing = false;
 	if (hit_image_open(&image, names->kernel, process->pid, process->seen_ts))
 		return false;
 	python = interpreter_of(names, process, &image);

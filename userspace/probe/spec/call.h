@@ -34,8 +34,8 @@ int call_set_add(struct call_set *set, const char *text, const char *where, stru
  * set that ships with waffle. */
 int call_set_add_file(struct call_set *set, const char *path, struct error *err);
 
-/* Tables that ship with waffle. All but CALL_TABLE_MPI are used unless --sources excludes them.
- * Adding one returns 0 or a negative errno with a message. */
+/* Tables that ship with waffle. They are used unless --sources excludes them, but CALL_TABLE_MPI
+ * only by `why`, where it is always. Adding one returns 0 or a negative errno with a message. */
 enum call_table {
 	CALL_TABLE_CUDA,
 	CALL_TABLE_HIP,

@@ -80,8 +80,10 @@ static void descriptor_add(struct pipe_end *ends, size_t count, pid_t pid,
 			holder_add(&ends[i], pid);
 }
 
-/* Whether all descriptors of the process were seen in time, or it is gone. */
-static bool process_search(struct pipe_end *ends, size_t count, pid_t pid, uint64_t until_ns)
+/* Searches the descriptors of a thread of the process. Whether all were seen in time, or it is
+ * gone. */
+static bool thread_search(struct pipe_end *ends, size_t count, pid_t pid, pid_t tid,
+			  uint64_t until_ns, bool *any)
 {
 	unsigned left = CLOCK_DESCRIPTORS;
 	struct dirent *entry;
@@ -91,13 +93,14 @@ static bool process_search(struct pipe_end *ends, size_t count, pid_t pid, uint6
 	mode_t mode;
 	DIR *folder;
 
-	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	snprintf(path, sizeof(path), "/proc/%d/fd", tid);
 	folder = opendir(path);
 	if (!folder)
 		return errno == ENOENT || errno == ESRCH;
 	while (!late && (entry = readdir(folder))) {
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
+		*any = true;
 		if (pipe_read(dirfd(folder), entry->d_name, &key, &pipe, &mode) && pipe)
 			descriptor_add(ends, count, pid, &key, mode);
 		if (!--left) {
@@ -107,6 +110,16 @@ static bool process_search(struct pipe_end *ends, size_t count, pid_t pid, uint6
 	}
 	closedir(folder);
 	return !late;
+}
+
+/* A main thread that has exited shows none. */
+static bool process_search(struct pipe_end *ends, size_t count, pid_t pid, uint64_t until_ns)
+{
+	bool any = false, all = thread_search(ends, count, pid, pid, until_ns, &any);
+	pid_t live = all && !any ? process_live_task(pid) : pid;
+
+	return all &&
+	       (live <= 0 || live == pid || thread_search(ends, count, pid, live, until_ns, &any));
 }
 
 bool pipe_ends_find(struct pipe_end *ends, size_t count, uint64_t until_ns)

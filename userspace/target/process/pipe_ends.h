@@ -33,7 +33,8 @@ struct pipe_end {
 bool pipe_end_opposite(struct pipe_end *end, pid_t pid, int fd);
 
 /* Finds the processes that hold these ends. False: some process could not be read until then, so
- * that holders may be missing. */
+ * that holders may be missing. A thread with descriptors of its own, and a process that our /proc
+ * does not show, are missing all the same. */
 bool pipe_ends_find(struct pipe_end *ends, size_t count, uint64_t until_ns);
 
 /* Writes "write end of process 4711, sh", or "write end of 2 processes: sh (4711), cat (4712)"; "":
