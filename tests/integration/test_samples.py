@@ -3,7 +3,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 
@@ -164,12 +163,15 @@ for _ in range(4):
 """
 
 
+def printed(*command):
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+
+
 def names_garbage_collection():
     """Whether python3 has a table with the functions that collect garbage; Debian's has none."""
-    python = os.path.realpath(shutil.which("python3"))
-    libraries = [word for word in subprocess.run(["ldd", python], capture_output=True, text=True, check=True).stdout.split()
-                 if word.startswith("/") and "libpython" in word]
-    return any("gc_collect" in subprocess.run(["nm", file], capture_output=True, text=True, check=False).stdout
+    python = os.path.realpath(printed("python3", "-c", "import sys; print(sys.executable)").strip())
+    libraries = [word for word in printed("ldd", python).split() if word.startswith("/") and "libpython" in word]
+    return any("gc_collect" in printed("nm", file)
                for file in [python, *libraries])
 
 
