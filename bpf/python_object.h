@@ -73,7 +73,7 @@ enum waffle_python_text {
 	WAFFLE_TEXT_BOOTSTRAP, /* "_bootstrap" */
 };
 
-/* Of eight bytes. */
+/* The first eight bytes of a text, as one number. */
 static inline __u64 waffle_python_letters(const char *letters)
 {
 	__u64 word;

@@ -30,27 +30,31 @@ def library(request):
 
 
 @pytest.fixture(scope="module")
-def ring(library, tmp_path_factory):
-    program = tmp_path_factory.mktemp("mpi") / "mpi_ring"
-    subprocess.run([find_tool(f"mpicc.{library}"), "-O2", "-g", "-Wall", "-Werror", "-o", program,
-                    PROGRAMS / "mpi_ring.c"], check=True)
-    return program
+def built_with(library, tmp_path_factory):
+    """built_with(name): a program of this folder, compiled for the library."""
+
+    def build(name):
+        program = tmp_path_factory.mktemp("mpi") / name
+        subprocess.run([find_tool(f"mpicc.{library}"), "-O2", "-g", "-Wall", "-Werror", "-o", program,
+                        PROGRAMS / f"{name}.c"], check=True)
+        return program
+
+    return build
 
 
 @pytest.fixture(scope="module")
-def meet(library, tmp_path_factory):
-    program = tmp_path_factory.mktemp("mpi") / "mpi_meet"
-    subprocess.run([find_tool(f"mpicc.{library}"), "-O2", "-g", "-Wall", "-Werror", "-o", program,
-                    PROGRAMS / "mpi_meet.c"], check=True)
-    return program
+def ring(built_with):
+    return built_with("mpi_ring")
 
 
 @pytest.fixture(scope="module")
-def late(library, tmp_path_factory):
-    program = tmp_path_factory.mktemp("mpi") / "mpi_late"
-    subprocess.run([find_tool(f"mpicc.{library}"), "-O2", "-g", "-Wall", "-Werror", "-o", program,
-                    PROGRAMS / "mpi_late.c"], check=True)
-    return program
+def meet(built_with):
+    return built_with("mpi_meet")
+
+
+@pytest.fixture(scope="module")
+def late(built_with):
+    return built_with("mpi_late")
 
 
 def mpirun(library, program, folder, *arguments, ranks=RANKS):

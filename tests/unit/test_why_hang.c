@@ -174,7 +174,7 @@ static void test_threads_that_only_wait_for_each_other_are_a_standstill(void **s
 
 #define NR_PAUSE 34
 
-/* What the owner waits for is unknown. But the owner is known. */
+/* The owner is known, but not what it waits for. */
 static void test_the_owner_is_to_blame_if_its_own_wait_is_unknown(void **state)
 {
 	const struct why_query query = {.tid = 10, .from_ts = 0, .to_ts = UINT64_MAX};

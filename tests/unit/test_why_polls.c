@@ -269,6 +269,26 @@ static void deep_stack(struct capture *capture, uint32_t number, const char *con
 	capture_must(store_writer_add_stack(capture->writer, &stack, &err), err);
 }
 
+/* What thread 11 waits for from 1 to 50 ms is that cause. Ends the capture. */
+static void check_whole_wait(struct capture *capture, const char *cause, const char *says)
+{
+	struct stack_names *names;
+	struct error err = ERROR_INIT;
+	struct why *why;
+
+	capture_load(capture, 50 * MS);
+	names = stack_names_open(capture->reader, false);
+	capture_must(why_new(&why, capture->model,
+			     &(struct why_query){
+				     .tid = 11, .from_ts = MS, .to_ts = 50 * MS, .names = names},
+			     &err),
+		     err);
+	check_part(why, 0, cause, 49 * MS, 0, "likely", says);
+	why_free(why);
+	stack_names_close(names);
+	capture_free(capture);
+}
+
 /* A backend waits for a message of the one that holds the lock, with this stack. An interrupt ends
  * the wait. */
 static void check_backend(uint32_t stack, const char *says, const char *cause)
@@ -281,10 +301,7 @@ static void check_backend(uint32_t stack, const char *says, const char *cause)
 					    "LockRelationOid (x.c:1)"};
 	static const char *const other[] = {"epoll_wait (x.c:1)", "WaitLatch (x.c:1)",
 					    "LockRelationOid (x.c:1)"};
-	struct stack_names *names;
-	struct error err = ERROR_INIT;
 	struct capture capture;
-	struct why *why;
 
 	begin(&capture);
 	deep_stack(&capture, 2, row, 6);
@@ -292,17 +309,7 @@ static void check_backend(uint32_t stack, const char *says, const char *cause)
 	deep_stack(&capture, 4, other, 3);
 	wait_of(&capture, 1, 50, NR_EPOLL_WAIT);
 	slept_at(&capture, MS, 50 * MS, 11, stack);
-	capture_load(&capture, 50 * MS);
-	names = stack_names_open(capture.reader, false);
-	capture_must(why_new(&why, capture.model,
-			     &(struct why_query){
-				     .tid = 11, .from_ts = MS, .to_ts = 50 * MS, .names = names},
-			     &err),
-		     err);
-	check_part(why, 0, cause, 49 * MS, 0, "likely", says);
-	why_free(why);
-	stack_names_close(names);
-	capture_free(&capture);
+	check_whole_wait(&capture, cause, says);
 }
 
 static void test_locks_of_postgresql_are_known_by_their_functions(void **state)
@@ -315,28 +322,15 @@ static void test_locks_of_postgresql_are_known_by_their_functions(void **state)
 
 static void test_the_busy_handler_of_sqlite_waits_for_a_lock(void **state)
 {
-	struct stack_names *names;
-	struct error err = ERROR_INIT;
 	struct capture capture;
-	struct why *why;
 
 	(void)state;
 	begin(&capture);
 	user_stack(&capture, 2, "sqliteDefaultBusyCallback (sqlite3.c:1)");
 	wait_of(&capture, 1, 50, NR_NANOSLEEP);
 	slept_at(&capture, MS, 50 * MS, 11, 2);
-	capture_load(&capture, 50 * MS);
-	names = stack_names_open(capture.reader, false);
-	capture_must(why_new(&why, capture.model,
-			     &(struct why_query){
-				     .tid = 11, .from_ts = MS, .to_ts = 50 * MS, .names = names},
-			     &err),
-		     err);
-	check_part(why, 0, "lock", 49 * MS, 0, "likely",
-		   "the lock of an SQLite database: its holder is not recorded");
-	why_free(why);
-	stack_names_close(names);
-	capture_free(&capture);
+	check_whole_wait(&capture, "lock",
+			 "the lock of an SQLite database: its holder is not recorded");
 }
 
 /* Thread 11 waits in turn for 12 and 13, which sleep in the places `a` and `b`. */

@@ -68,7 +68,7 @@ static void test_nothing_is_suggested_without_a_pattern(void **state)
 
 	(void)state;
 	assert_false(choose(same, 1, &candidate));
-	/* What Go's runtime does is no step of the program. */
+	/* A function of Go's runtime is no step of the program. */
 	assert_false(choose(go, 3, &candidate));
 	/* The outermost function of a thread is never a step. */
 	assert_false(choose(unrelated, 3, &candidate));

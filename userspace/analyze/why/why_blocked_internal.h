@@ -19,7 +19,7 @@ struct why_blocked {
 	struct why_waker waker;
 	uint64_t end_ts; /* when `waker` ended it, possibly in a later wait of the series */
 	bool by_signal;  /* a signal that it did not wait for ended it */
-	bool missed;     /* what it waited for came later, while the thread was awake */
+	bool missed;     /* what it waited for may have come later, while it was awake */
 	const struct why_link *link; /* NULL: it belongs to the instance's own thread */
 	uint32_t object;
 	uint32_t program_lock; /* text of the lock of the program's own that it is for; 0: none */

@@ -94,7 +94,7 @@ static bool is_alive(const struct model_thread *thread)
 	return thread->traced && !thread->track && !thread->gone && !thread->exit_ts;
 }
 
-/* Whether the wait of a thread can only be ended by another thread of its process. */
+/* Whether only another thread of the process can end a wait. */
 static bool is_inside(const struct model_open_wait *wait)
 {
 	return wait && wait->flags & WAFFLE_OPEN_WAIT_INSIDE &&

@@ -5,8 +5,7 @@
  * expires, nothing came, so that this time delayed nothing. A call that blocks the loop meanwhile
  * delays all its other work, even if it takes far less time. So the time of what delays comes
  * before idle time, in the lists of `why`. Time that the capture itself took is not what makes the
- * program slow without it, and comes after all of
- * a certain length.
+ * program slow without it, and comes after all of a certain length.
  */
 #ifndef WAFFLE_ANALYZE_WHY_WHY_IDLE_INTERNAL_H
 #define WAFFLE_ANALYZE_WHY_WHY_IDLE_INTERNAL_H

@@ -74,14 +74,13 @@ static bool goes_on(const struct why_walk *walk, const struct why_waiting *waiti
 
 /*
  * Whether an event loop, woken from the wait `last`, began or finished another request before it
- * waits again: `next`. Then it was woken for that one, however long it worked on it.
+ * waits again, at until_ts. Then it was woken for that one, however long it worked on it.
  */
 static bool served_another(const struct why_walk *walk, const struct why_waiting *waiting,
-			   uint32_t thread, const struct why_interval *last,
-			   const struct why_interval *next)
+			   uint32_t thread, const struct why_interval *last, uint64_t until_ts)
 {
 	return waiting->kind == WAIT_POLL && !waiting->idle &&
-	       why_intervals_serves(&walk->intervals, thread, last->to_ts, next->from_ts);
+	       why_intervals_serves(&walk->intervals, thread, last->to_ts, until_ts);
 }
 
 static bool is_in_same_span(const struct why_walk *walk, uint32_t thread,
@@ -103,8 +102,7 @@ static size_t next_same(const struct why_walk *walk, const struct why_waiting *w
 {
 	const struct why_thread *of = &walk->intervals.threads[thread];
 	const struct why_interval *last = &of->intervals.data[index];
-	bool may_serve = served_another(walk, waiting, thread, last,
-					&(struct why_interval){.from_ts = until_ts - 1});
+	bool may_serve = served_another(walk, waiting, thread, last, until_ts - 1);
 	uint64_t ran_ns = 0;
 
 	for (size_t i = index + 1; i < of->intervals.len && i - index < WHY_LOOK_AHEAD; i++) {
@@ -122,7 +120,7 @@ static size_t next_same(const struct why_walk *walk, const struct why_waiting *w
 		if (why_is_halt(walk, last, next))
 			continue;
 		if (why_is_same(walk, waiting, thread, last, next)) {
-			if (may_serve && served_another(walk, waiting, thread, last, next))
+			if (may_serve && served_another(walk, waiting, thread, last, next->from_ts))
 				return i;
 			return ran_ns <= check_ns && is_in_same_span(walk, thread, last, next) ? i
 											       : 0;
@@ -209,8 +207,7 @@ static bool is_missed(const struct why_walk *walk, const struct why_waiting *wai
 	uint32_t waker = series->waker.thread;
 
 	if (last->open || series->by_signal ||
-	    !served_another(walk, waiting, thread, last,
-			    &(struct why_interval){.from_ts = waiting->until_ts - 1}))
+	    !served_another(walk, waiting, thread, last, waiting->until_ts - 1))
 		return false;
 	return series->waker.interrupt || waker >= walk->intervals.count ||
 	       (threads[waker].pid != threads[thread].pid &&

@@ -170,7 +170,7 @@ uint32_t pipe_end_process(const char *text)
 
 		if (!strncmp(text, end_text(write), len) &&
 		    !strncmp(text + len, OF_PROCESS, strlen(OF_PROCESS)))
-			return (uint32_t)strtoul(text + len + strlen(OF_PROCESS), NULL, 10);
+			return process_number(text + len + strlen(OF_PROCESS));
 	}
 	return 0;
 }

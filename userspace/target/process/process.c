@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,6 +87,13 @@ static bool stat_read(pid_t pid, char *state, unsigned *flags)
 	fclose(stat);
 	end = strrchr(line, ')'); /* the name, which the process chooses, may have ')', too */
 	return end && sscanf(end, ") %c %*d %*d %*d %*d %*d %u", state, flags) == 2;
+}
+
+uint32_t process_number(const char *text)
+{
+	unsigned long pid = strtoul(text, NULL, 10);
+
+	return pid <= INT_MAX ? (uint32_t)pid : 0;
 }
 
 pid_t process_live_task(pid_t pid)

@@ -54,6 +54,9 @@ bool process_is_kernel_thread(pid_t pid);
 typedef VEC(pid_t) pid_list;
 int process_find(pid_list *pids, const char *name, struct error *err);
 
+/* The process number at the begin of a text, as a file may have it; 0: none. */
+uint32_t process_number(const char *text);
+
 /* A thread through which /proc shows the memory and files of a process: the main thread, unless it
  * has exited before others. */
 pid_t process_live_task(pid_t pid);

@@ -143,10 +143,7 @@ bool terminal_describe(char *text, size_t size, pid_t pid, const struct terminal
 
 uint32_t terminal_process(const char *text)
 {
-	unsigned long pid;
-
-	if (strncmp(text, TERMINAL_OF, strlen(TERMINAL_OF)) != 0)
-		return 0;
-	pid = strtoul(text + strlen(TERMINAL_OF), NULL, 10);
-	return pid <= INT_MAX ? (uint32_t)pid : 0;
+	return strncmp(text, TERMINAL_OF, strlen(TERMINAL_OF)) != 0
+		       ? 0
+		       : process_number(text + strlen(TERMINAL_OF));
 }
