@@ -53,7 +53,7 @@ endif
 endif
 
 FOLDERS := util target probe filter kernel store capture model symbolize analyze render export
-LIB_SRC := $(foreach d,$(FOLDERS),$(wildcard userspace/$(d)/*.c userspace/$(d)/*/*.c)) usdt/name/name_chunk_read.c usdt/ring/ring.c usdt/ring/ticks.c
+LIB_SRC := $(foreach d,$(FOLDERS),$(wildcard userspace/$(d)/*.c userspace/$(d)/*/*.c userspace/$(d)/*/*/*.c)) usdt/name/name_chunk_read.c usdt/ring/ring.c usdt/ring/ticks.c
 CMD_SRC := $(wildcard userspace/cmd/*.c)
 PROTO := $(wildcard userspace/export/perfetto/*.proto)
 PROTO_C := $(PROTO:userspace/export/perfetto/%.proto=$(BUILD)/gen/%.pb-c.c)

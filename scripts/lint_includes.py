@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks that data flows one way: lint_includes.py FOLDER…, the folders of userspace/ in their order.
 
-A file may include files of its own folder and of the folders before it. Within a folder, files call
-each other without a circle. So do modules include each other: a module is NAME.c with NAME.h and
+A file may include files of its own folder and of the folders before it. The folders of analyze/why/
+have an order as well. Within a folder, files call each other without a circle. So do modules include each other: a module is NAME.c with NAME.h and
 NAME_internal.h, or one of them. A header that only its own folder includes ends in _internal.h, one that
 only BPF programs include in .bpf.h. Each tag is defined once. Tests do not count. One line a
 violation."""
@@ -17,6 +17,10 @@ ROOT = pathlib.Path("userspace")
 SOURCES = [ROOT, pathlib.Path("usdt"), pathlib.Path("bpf"), pathlib.Path("include"), pathlib.Path("vmlinux")]
 # The kernel has one for each machine.
 KERNEL_BY_MACHINE = {"pt_regs"}
+# What the records show; the sums of an answer; calls that wait for GPUs and ranks; what ended a
+# wait; its cause; the walk from thread to thread.
+WHY = "analyze/why"
+WHY_FOLDERS = ("lookup", "parts", "await", "series", "cause", "walk")
 MAY_EXIT = ("util", "model", "symbolize", "analyze", "render", "export", "cmd")
 TAG = re.compile(r"\b(?:struct|union|enum) (\w+)\s*\{")
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
@@ -35,6 +39,17 @@ def folder_order(folders):
             other = pathlib.PurePath(include).parts[0]
             if (ROOT / include).exists() and place.get(other, -1) > place.get(folder, len(folders)):
                 yield f"{path}: includes {include}, but {other}/ comes after {folder}/"
+
+
+def why_order():
+    """The files of the folder itself may be included by all, so only its folders have an order."""
+    place = {f"{WHY}/{folder}": at for at, folder in enumerate(WHY_FOLDERS)}
+    for path in sorted((ROOT / WHY).rglob("*.[ch]")):
+        own = path.relative_to(ROOT).parent.as_posix()
+        for include in INCLUDE.findall(path.read_text(encoding="utf-8")):
+            other = pathlib.PurePath(include).parent.as_posix()
+            if own in place and other in place and place[other] > place[own]:
+                yield f"{path}: includes {include}, but {other}/ comes after {own}/"
 
 
 def exits():
@@ -138,7 +153,7 @@ def tags_once(texts):
 
 def main(folders):
     texts = sources()
-    bad = [*folder_order(folders), *exits(), *call_circles(), *include_circles(),
+    bad = [*folder_order(folders), *why_order(), *exits(), *call_circles(), *include_circles(),
            *header_names(texts), *tags_once(texts)]
     print("\n".join(bad), end="\n" if bad else "")
     return bool(bad)
