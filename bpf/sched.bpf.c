@@ -156,10 +156,10 @@ static __always_inline void woken(void *ctx, struct task_struct *task, __u32 fla
 		return;
 	waker = bpf_get_current_task_btf();
 	state->wake_ts = bpf_ktime_get_ns();
-	if (target_maybe(waker->tgid))
-		waker_name(waker, state->wake_ts);
-	else
+	if (!target_maybe(waker->tgid))
 		name_stranger(waker);
+	else if (!(flags & WAFFLE_SWITCH_NEW)) /* it wakes whoever waits for its start as well */
+		waker_name(waker, state->wake_ts);
 	state->waker_tid = waker->pid;
 	state->wake_flags = flags | interrupt_flags(ctx, waker, state);
 	if (state->on_cpu != THREAD_ON_CPU)
