@@ -4,6 +4,7 @@ all its threads, also if nothing ever ran during the capture."""
 
 import os
 import pathlib
+import re
 import signal
 import sys
 
@@ -136,6 +137,12 @@ def test_a_condition_variable_has_no_owner(hang):
     assert owner(waits(answer)["condition"]) is None
 
 
+def test_a_thread_that_joins_one_at_a_condition_variable_is_part_of_a_standstill(hang):
+    _, answer = hang("condition", ["condition", "hangs"])
+    assert [wait["waits_for"] for wait in answer["open_waits"]].count("thread") == 1
+    assert answer["standstills"] == 1
+
+
 def test_a_join_waits_for_the_end_of_its_thread(hang):
     _, answer = hang("two", ["ring-0", "ring-1"])
     [wait] = [wait for wait in answer["open_waits"] if wait["waits_for"] == "thread"]
@@ -198,6 +205,31 @@ def test_threads_that_wait_with_a_timeout_or_for_others_are_no_standstill(waffle
     answer = asker(waffle)(path)
     assert len(answer["open_waits"]) == 2 and "standstills" not in answer
     assert "may be a deadlock" not in waffle.ok("why", path).stdout
+
+
+OWN_DESCRIPTORS = """
+import ctypes, os, subprocess, threading
+def reads():
+    ctypes.CDLL(None).unshare(0x400)  # CLONE_FILES
+    mine, other = os.pipe()
+    subprocess.Popen(("sleep", "1000"), pass_fds=(other,))
+    os.close(other)
+    print("ready", flush=True)
+    os.read(mine, 1)
+threading.Thread(target=reads).start()
+"""
+
+
+def test_a_pipe_of_a_thread_with_descriptors_of_its_own_is_named(waffle, start):
+    program = start(sys.executable, "-c", OWN_DESCRIPTORS, process_group=0)
+    try:
+        program.until("ready")
+        path = waffle.path()
+        waffle.ok("attach", "--pid", program.pid, "--duration", "300ms", "-o", path, "--no-report")
+        text = waffle.ok("why", path).stdout
+    finally:
+        os.killpg(program.pid, signal.SIGKILL)
+    assert re.search(r"blocked in read on pipe:\[\d+\] \(write end of process \d+, sleep\)", text), text
 
 
 def python_functions(wait):

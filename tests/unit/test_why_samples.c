@@ -186,7 +186,8 @@ static void check_within(int leaves, int parses, const char *expected, uint32_t 
 	capture_must(why_new(&why, capture.model, &query, &err), err);
 	part = &why->parts.data[why->instances.data[0].part];
 	check_text(why, part, expected);
-	found = sample_counts_within(why_part_places(why, part), part->place_count);
+	found = sample_counts_within(why->sample_places, why_part_places(why, part),
+				     part->place_count);
 	assert_int_equal(found ? found->within : 0, within);
 	end(&capture, names, why);
 }
@@ -206,6 +207,21 @@ static void test_samples_of_many_places_name_the_function_that_they_are_within(v
 	check_within(50, 24, "  running: 50 % within render (app.py) (100 samples)\n", 52);
 	/* The first place is that function. */
 	check_within(1, 1, "  running: 100 % leaf_0 (app.py), user (100 samples)\n", 0);
+}
+
+/* Its place says more than its name, which does not need to be said twice. */
+static void test_the_function_of_the_first_place_is_not_named_again(void **state)
+{
+	struct capture capture;
+	struct stack_names *names;
+	struct why *why = sampled_in("spin_lock", &capture, &names, 50);
+	const struct why_part *part = &why->parts.data[why->instances.data[0].part];
+
+	(void)state;
+	check_text(why, part,
+		   "  running: 70 % spin_lock (app.py), user, spins for a lock; "
+		   "30 % kernel, write() (50 samples)\n");
+	end(&capture, names, why);
 }
 
 static void test_few_samples_say_nothing(void **state)
@@ -318,7 +334,7 @@ static void check_spin(const char *kernel, const char *user, uint8_t spin, int s
 	names = stack_names_open(capture.reader, false);
 	strtab_add(texts, "", 0);
 	places = sample_places_new(capture.model, names, texts);
-	sample_counts_add_sample(&counts, places, 0);
+	sample_counts_add_samples(&counts, places, 0, 1);
 	if (sample_places_get(places, counts.data[0].place)->spin != spin)
 		fail_msg("%s", kernel ? kernel : user);
 	vec_free(&counts);
@@ -388,6 +404,7 @@ int main(void)
 		cmocka_unit_test(test_places_that_a_line_has_no_room_for_are_left_out),
 		cmocka_unit_test(
 			test_samples_of_many_places_name_the_function_that_they_are_within),
+		cmocka_unit_test(test_the_function_of_the_first_place_is_not_named_again),
 		cmocka_unit_test(test_few_samples_say_nothing),
 		cmocka_unit_test(test_without_samples_there_are_none),
 		cmocka_unit_test(test_the_holder_of_a_lock_has_the_samples_of_its_own_running),

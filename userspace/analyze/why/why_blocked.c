@@ -325,6 +325,19 @@ static struct why_verdict at_missed(struct why_walk *walk, struct why_blocked *b
 	return why_blocked_follow(walk, blocked, blocked->waker.thread, WHY_GRADE_LIKELY);
 }
 
+/* The last wait of a series ends the others. */
+static void end_series(struct why_walk *walk, struct why_blocked *blocked, struct why_step *step,
+		       const struct why_series *series)
+{
+	blocked->waker = series->waker;
+	blocked->end_ts =
+		walk->intervals.threads[blocked->thread].intervals.data[series->last].to_ts;
+	step->series_first = (uint32_t)series->first;
+	step->series_last = (uint32_t)series->last;
+	if (series->last > blocked->index)
+		step->later_ts = why_switched_in(walk, blocked->thread, series->last);
+}
+
 /* If the thread waits for the same thing again, the waker did not end its wait. */
 static void find_end(struct why_walk *walk, struct why_blocked *blocked, struct why_step *step)
 {
@@ -335,11 +348,7 @@ static void find_end(struct why_walk *walk, struct why_blocked *blocked, struct 
 	if (blocked->grade == WHY_GRADE_CERTAIN &&
 	    why_is_doubtful(walk, &blocked->waiting, blocked->thread, blocked->index))
 		blocked->grade = WHY_GRADE_LIKELY;
-	if (series->missed) {
-		end_missed(walk, blocked, step, series);
-		return;
-	}
-	if (series->last > blocked->index && thread &&
+	if (!series->missed && series->last > blocked->index && thread &&
 	    (why_walk_is_on_path(walk, series->waker.thread) ||
 	     waits_for_it(walk, blocked, series->waker.thread))) {
 		blocked->grade = why_grade_least(blocked->grade, WHY_GRADE_LIKELY);
@@ -349,16 +358,11 @@ static void find_end(struct why_walk *walk, struct why_blocked *blocked, struct 
 		return;
 	}
 	blocked->by_signal = series->by_signal;
-	if (series->last == blocked->index && series->first == blocked->index)
-		return;
-	blocked->waker = series->waker;
-	blocked->end_ts =
-		walk->intervals.threads[blocked->thread].intervals.data[series->last].to_ts;
-	step->series_first = (uint32_t)series->first;
-	step->series_last = (uint32_t)series->last;
-	if (series->last > blocked->index)
-		step->later_ts = why_switched_in(walk, blocked->thread, series->last);
-	if (series->done_by != MODEL_NONE && !why_walk_is_on_path(walk, series->done_by))
+	if (series->last > blocked->index || series->first < blocked->index)
+		end_series(walk, blocked, step, series);
+	if (series->missed)
+		end_missed(walk, blocked, step, series);
+	else if (series->done_by != MODEL_NONE && !why_walk_is_on_path(walk, series->done_by))
 		end_awake(walk, blocked, step, series->done_by);
 }
 

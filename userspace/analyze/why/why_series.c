@@ -215,8 +215,32 @@ static bool is_missed(const struct why_walk *walk, const struct why_waiting *wai
 				       last->to_ts + ANSWER_NS));
 }
 
+/* Whether `waker` woke another thread in that time, as a loop does that hands it work. */
+static bool has_woken(const struct why_walk *walk, uint32_t waker, uint32_t other, uint64_t from,
+		      uint64_t until)
+{
+	const struct why_thread *of = &walk->intervals.threads[other];
+	size_t first = why_intervals_after(&walk->intervals, other, from);
+
+	for (size_t i = first; i < of->intervals.len && i - first < WHY_LOOK_AHEAD; i++) {
+		const struct why_interval *interval = &of->intervals.data[i];
+		struct why_waker by;
+
+		walk->why->searched++;
+		if (interval->from_ts >= until)
+			break;
+		if (interval->state != WAFFLE_THREAD_BLOCKED || interval->to_ts > until)
+			continue;
+		by = why_waker_of(walk, other, i);
+		if (by.thread == waker && !by.interrupt)
+			return true;
+	}
+	return false;
+}
+
 /* The thread that did it: the only one that answered a request in that time, or else the only one
- * of the loop's process that ran. MODEL_NONE: not known. */
+ * of the loop's process that ran, if the loop has woken it for the request. MODEL_NONE: not known.
+ */
 static uint32_t answered_by(const struct why_walk *walk, const struct why_waiting *waiting,
 			    uint32_t thread, const struct why_series *series)
 {
@@ -235,9 +259,13 @@ static uint32_t answered_by(const struct why_walk *walk, const struct why_waitin
 			owns++;
 		}
 	}
-	if (runners.cut)
+	if (runners.cut || servers > 1)
 		return MODEL_NONE;
-	return servers == 1 ? server : !servers && owns == 1 ? own : MODEL_NONE;
+	if (servers)
+		return server;
+	return owns == 1 && has_woken(walk, thread, own, waiting->from_ts, waiting->until_ts)
+		       ? own
+		       : MODEL_NONE;
 }
 
 /*

@@ -352,13 +352,13 @@ struct pipes_named {
 	struct error *err;
 };
 
-static int pipe_name(pid_t pid, int fd, const struct pipe_end *end, void *arg)
+static int pipe_name(pid_t pid, pid_t tid, int fd, const struct pipe_end *end, void *arg)
 {
 	struct pipes_named *named = arg;
 	char text[128];
 
 	pipe_end_describe(text, sizeof(text), end);
-	return object_names_pipe(named->objects, pid, fd, &end->key, text, named->err);
+	return object_names_pipe(named->objects, pid, tid, fd, &end->key, text, named->err);
 }
 
 int enrich_peers(struct enrich *enrich, const pid_t *pids, size_t count, struct error *err)
@@ -407,9 +407,9 @@ void enrich_needed(struct enrich *enrich, pid_t pid)
 		needed_each(pid, file_needed, enrich->span_stacks);
 }
 
-int enrich_process(struct enrich *enrich, pid_t pid, struct error *err)
+int enrich_process(struct enrich *enrich, pid_t pid, bool wait, struct error *err)
 {
-	int result = enrich->span_stacks ? stacks_process(enrich->span_stacks, pid, err) : 0;
+	int result = enrich->span_stacks ? stacks_process(enrich->span_stacks, pid, wait, err) : 0;
 
 	return result
 		       ?: address_spaces_write(enrich->spaces, pid, clock_monotonic_ns(), NULL, 0,
