@@ -360,6 +360,8 @@ static void find_end(struct why_walk *walk, struct why_blocked *blocked, struct 
 	blocked->by_signal = series->by_signal;
 	if (series->last > blocked->index || series->first < blocked->index)
 		end_series(walk, blocked, step, series);
+	if (series->served)
+		blocked->grade = why_grade_least(blocked->grade, WHY_GRADE_LIKELY);
 	if (series->missed)
 		end_missed(walk, blocked, step, series);
 	else if (series->done_by != MODEL_NONE && !why_walk_is_on_path(walk, series->done_by))
