@@ -232,6 +232,31 @@ def test_a_pipe_of_a_thread_with_descriptors_of_its_own_is_named(waffle, start):
     assert re.search(r"blocked in read on pipe:\[\d+\] \(write end of process \d+, sleep\)", text), text
 
 
+CHILDREN = """
+import subprocess, sys, time
+children = [subprocess.Popen(("sleep", "1000")) for _ in range(int(sys.argv[1]))]
+print("ready", flush=True)
+children[0].wait()
+"""
+
+
+@pytest.mark.parametrize("count", (1, 2))
+def test_the_only_child_explains_a_wait_for_it_from_before_the_capture(waffle, start, count):
+    program = start(sys.executable, "-c", CHILDREN, count, process_group=0)
+    try:
+        program.until("ready")
+        path = waffle.path()
+        waffle.ok("attach", "--pid", program.pid, "--tree", "--duration", "300ms", "-o", path, "--no-report")
+        answer = asker(waffle)(path, "--thread", program.pid)
+    finally:
+        os.killpg(program.pid, signal.SIGKILL)
+    part = answer["instances"][0]["causes"][0]
+    if count == 1:
+        assert (part["cause"], part["grade"], part["culprit"]["comm"]) == ("sleep", "likely", "sleep")
+    else:
+        assert (part["cause"], part["grade"]) == ("process-exit", "unknown")
+
+
 def python_functions(wait):
     """Those in files of Python, without their classes, which are not known before 3.11."""
     return [frame["function"].rpartition(".")[2] for frame in wait["user_stack"]

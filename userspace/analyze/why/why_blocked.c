@@ -160,6 +160,41 @@ static struct why_verdict at_held(struct why_walk *walk, struct why_blocked *blo
 	return why_blocked_end(walk, blocked, WHY_PIPE, WHY_GRADE_LIKELY, peer);
 }
 
+/* The main thread of the only process that a process has started and that lives; MODEL_NONE: there
+ * is none, there are several, or it is not recorded. */
+static uint32_t only_child(struct why_walk *walk, uint32_t pid)
+{
+	const struct model *model = walk->model;
+	uint32_t child = MODEL_NONE;
+
+	walk->why->searched += model->processes.len;
+	for (size_t i = 0; i < model->processes.len; i++) {
+		const struct model_process *process = &model->processes.data[i];
+
+		if (process->ppid != pid || process->main_thread >= model->threads.len ||
+		    model->threads.data[process->main_thread].exit_ts)
+			continue;
+		if (child != MODEL_NONE || !model_is_traced(model, process->main_thread))
+			return MODEL_NONE;
+		child = process->main_thread;
+	}
+	return child;
+}
+
+/* The wait for a child goes on when the capture ends. Other children may be unknown. */
+static struct why_verdict at_child(struct why_walk *walk, struct why_blocked *blocked)
+{
+	uint32_t child = blocked->kind == WAIT_CHILD
+				 ? only_child(walk, walk->model->threads.data[blocked->thread].pid)
+				 : MODEL_NONE;
+
+	if (child == MODEL_NONE || why_walk_is_on_path(walk, child))
+		return WHY_UNDECIDED;
+	walk->path[walk->depth - 1].by = child;
+	walk->path[walk->depth - 1].owned = true;
+	return why_blocked_follow(walk, blocked, child, WHY_GRADE_LIKELY);
+}
+
 /* The wait goes on when the capture ends. What it is for is known, and not who is to end it. */
 static struct why_verdict at_open(struct why_walk *walk, struct why_blocked *blocked)
 {
@@ -190,6 +225,8 @@ static struct why_verdict by_end_of_capture(struct why_walk *walk, struct why_bl
 
 	if (verdict.kind == WHY_VERDICT_NONE)
 		verdict = at_held(walk, blocked);
+	if (verdict.kind == WHY_VERDICT_NONE)
+		verdict = at_child(walk, blocked);
 	return verdict.kind == WHY_VERDICT_NONE ? at_open(walk, blocked) : verdict;
 }
 
