@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include <time.h>
@@ -28,6 +29,7 @@
 #define SETTLED_SECONDS 2
 #define STALE_SECONDS 60 /* a temporary file of this age was left by a killed tracer */
 #define HEAD_BYTES 4096
+#define LARGE_PAGE ((size_t)2 << 20)
 #define USED_SECONDS (60 * 60 * 24) /* how exact the time of the last use is */
 
 /* How names of entries begin. */
@@ -231,10 +233,23 @@ static bool request_matches(int fd, const struct wire_out *request)
 	return same;
 }
 
+/* Makes room in an empty reply. Large pages, where there are any, take fewer page faults. */
+static bool reply_reserve(struct wire_out *reply, size_t size)
+{
+	if (size >= LARGE_PAGE)
+		reply->bytes.data =
+			aligned_alloc(LARGE_PAGE, (size + LARGE_PAGE - 1) & -LARGE_PAGE);
+	if (!reply->bytes.data)
+		return vec_reserve(&reply->bytes, size);
+	madvise(reply->bytes.data, size & -LARGE_PAGE, MADV_HUGEPAGE);
+	reply->bytes.cap = size;
+	return true;
+}
+
 /* Tables are large, so they are read to where they stay. */
 static bool reply_read(int fd, size_t size, uint64_t check, struct wire_out *reply)
 {
-	if (!vec_reserve(&reply->bytes, size) || !read_whole(fd, reply->bytes.data, size) ||
+	if (!reply_reserve(reply, size) || !read_whole(fd, reply->bytes.data, size) ||
 	    checksum(reply->bytes.data, size) != check)
 		return false;
 	reply->bytes.len = size;
