@@ -10,6 +10,8 @@
 #include "fake_names.h"
 #include "why_turns.h"
 
+#include "calls_capture.h"
+
 static const struct why_part *part_at(const struct why *why, uint32_t number)
 {
 	assert_true(why->instances.len > 0);
@@ -372,6 +374,51 @@ static void test_spans_of_unknown_length_come_last_where_records_were_lost(void 
 	done(&capture, why);
 }
 
+/* A span of 10 µs of thread A, by a call of MPI. */
+static void calls_mpi(struct capture *capture, uint64_t from, const char *name, enum site_role role,
+		      uint32_t number)
+{
+	const struct site_info site = {.name = name,
+				       .category = "mpi",
+				       .file = "",
+				       .func = "",
+				       .object = "/lib/libmpi.so",
+				       .kind = WAFFLE_SITE_SPAN,
+				       .role = (uint16_t)role,
+				       .call = true};
+	struct error err = ERROR_INIT;
+
+	capture_must(store_writer_add_site(capture->writer, &site, &err), err);
+	call_hit_in(capture, CAPTURE_PID, from, A, CAPTURE_SITES + number, from, 0, NULL);
+	call_return_in(capture, CAPTURE_PID, from + 10000, A, CAPTURE_SITES + number, from, 0,
+		       NULL);
+}
+
+static void test_the_start_and_the_end_of_mpi_come_behind_what_the_program_repeats(void **state)
+{
+	static const char *const order[] = {"step", "step", "MPI_Init", "MPI_Finalize"};
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	calls_mpi(&capture, 2000, "MPI_Init", SITE_ROLE_MPI_INIT, 0);
+	for (uint64_t i = 0; i < 2; i++) {
+		capture_span(&capture, 13000 + 1000 * i, A, 0xa1 + i);
+		capture_end(&capture, 13500 + 1000 * i, A, 0xa1 + i);
+	}
+	calls_mpi(&capture, 20000, "MPI_Finalize", SITE_ROLE_NONE, 1);
+	why = ask(&capture, END_TS, &(struct why_query){.slowest = 4});
+	assert_int_equal(why->instances.len, 4);
+	for (size_t i = 0; i < 4; i++) {
+		uint32_t span = why->instances.data[i].span;
+
+		assert_string_equal(model_site(why->model, why->model->spans.data[span].site)->name,
+				    order[i]);
+	}
+	done(&capture, why);
+}
+
 static void test_a_window_of_a_thread_is_an_instance(void **state)
 {
 	struct capture capture;
@@ -444,6 +491,8 @@ int main(void)
 		cmocka_unit_test(test_minor_faults_are_taken_out_of_what_ran),
 		cmocka_unit_test(test_the_slowest_come_first_and_no_more_than_asked_for),
 		cmocka_unit_test(test_spans_of_unknown_length_come_last_where_records_were_lost),
+		cmocka_unit_test(
+			test_the_start_and_the_end_of_mpi_come_behind_what_the_program_repeats),
 		cmocka_unit_test(test_a_window_of_a_thread_is_an_instance),
 		cmocka_unit_test(test_a_thread_that_was_born_in_the_window_begins_there),
 		cmocka_unit_test(test_without_the_scheduler_it_says_so),

@@ -23,6 +23,7 @@ struct why_instance why_span_instance(const struct model *model, uint32_t index)
 		.unfinished = span->flags & MODEL_SPAN_UNFINISHED,
 		.left = span->flags & MODEL_SPAN_LEFT,
 		.ranks_behind = !model_span_ranks(span),
+		.once = site_is_once(model_site(model, span->site)),
 		.ended_by = span->flags & MODEL_SPAN_MOVED ? span->end_thread : MODEL_NONE,
 	};
 }

@@ -194,6 +194,7 @@ struct why_instance {
 	/* It is here for comparison, as the median of so many whole spans of its name; 0: it is
 	 * not. */
 	uint64_t median_of;
+	bool once;         /* the start or end of a library: sorts behind what is repeated */
 };
 
 struct why {
