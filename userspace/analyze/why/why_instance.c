@@ -143,6 +143,8 @@ static void add_sum(struct why_walk *walk, struct why_sum *to, const struct why_
 	why_sampled_join(walk, to, sum);
 	to->part.ns += sum->part.ns;
 	to->part.stretches += sum->part.stretches;
+	if (to->part.lock != sum->part.lock)
+		to->part.lock = 0;
 	why_polls_add(&to->part.polls, &sum->part.polls);
 	for (unsigned i = 0; i <= WHY_GRADE_CERTAIN; i++)
 		to->grade_ns[i] += sum->grade_ns[i];
@@ -347,25 +349,25 @@ static void name_objects(struct why_walk *walk, struct why_sum *sum, size_t coun
 	size_t len = 0;
 	FILE *stream;
 
-	fprintf(stream, "%s and %zu more", strtab_get(walk->why->texts, sum->part.object),
-		count - 1);
-	memory_require(!fclose(stream));
 	if (!sum->part.object)
 		return;
 	stream = memory_stream(&text, &len);
+	fprintf(stream, "%s and %zu more", strtab_get(walk->why->texts, sum->part.object),
+		count - 1);
+	memory_require(!fclose(stream));
 	sum->part.object = strtab_put(walk->why->texts, text, len);
 	sum->part.objects = (uint32_t)count;
 	sum->part.connections = 0;
 	free(text);
 }
 
-/* A thread's own objects first: then the thread is still named. */
-static int object_of_thread(const struct model *model, const struct why_sum *a,
-			    const struct why_sum *b)
 /* Threads that sleep in one place may each wait for a timer of its own. */
 static const struct sum_folding fold_pools = {1, is_sleep_of_other, pool_kin, pool_order,
 					      name_objects};
 
+/* A thread's own objects first: then the thread is still named. */
+static int object_of_thread(const struct model *model, const struct why_sum *a,
+			    const struct why_sum *b)
 {
 	return object_kin(model, a, b) ?: compare(a->part.thread, b->part.thread);
 }
