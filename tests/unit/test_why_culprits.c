@@ -85,8 +85,8 @@ static long long number_in(yajl_val of, const char *key)
 
 /* ---- not recorded ---- */
 
-/* The thread of that name whose process should be recorded as well, if it ends a read of the span of
- * 1000 ns that lasts so long; 0: none. */
+/* The thread of that name whose process should be recorded as well, if it ends a read of the span
+ * of 1000 ns that lasts so long; 0: none. */
 static uint32_t outside_of(const char *name, uint64_t ns)
 {
 	struct capture capture;

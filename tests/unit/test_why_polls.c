@@ -427,9 +427,9 @@ static struct why *waits_for_timeouts(struct capture *capture, const char *const
 
 static void test_threads_of_a_pool_with_a_timer_each_are_one_cause(void **state)
 {
-	static const char *const functions[] = {"park (a.c:1)", "sleep (a.c:2)", NULL,
-						"run (a.c:3)",  "park (a.c:1)",  "sleep (a.c:2)",
-						"run (a.c:3)",  NULL};
+	static const char *const functions[] = {
+		"park (a.c:1)", "sleep (a.c:2)", NULL,          "run (a.c:3)",
+		"park (a.c:1)", "sleep (a.c:2)", "run (a.c:3)", NULL};
 	struct stack_names *names;
 	struct capture capture;
 	struct why *why = waits_for_timeouts(&capture, functions, &names);
@@ -443,9 +443,9 @@ static void test_threads_of_a_pool_with_a_timer_each_are_one_cause(void **state)
 
 static void test_threads_of_a_pool_that_wait_for_different_things_are_not_one_cause(void **state)
 {
-	static const char *const functions[] = {"park (a.c:1)", "sleep (a.c:2)", NULL,
-						"run (a.c:3)",  "park (a.c:1)",  "take (a.c:2)",
-						"run (a.c:3)",  NULL};
+	static const char *const functions[] = {
+		"park (a.c:1)", "sleep (a.c:2)", NULL,          "run (a.c:3)",
+		"park (a.c:1)", "take (a.c:2)",  "run (a.c:3)", NULL};
 	struct stack_names *names;
 	struct capture capture;
 	struct why *why = waits_for_timeouts(&capture, functions, &names);
@@ -480,9 +480,11 @@ static void test_threads_made_for_a_job_each_that_sleep_are_one_cause(void **sta
 		waits(&capture, to + 5, 2, 12 + i, 0, S, NR_NONE, 0, 0, 0);
 	}
 	why = ask_thread(&capture, 1 + count, NULL);
-	check_part(why, 0, "timer", count * (3 * MS / 4 - 20), 12, "likely", "futex 0x8000 and 35 more");
+	check_part(why, 0, "timer", count * (3 * MS / 4 - 20), 12, "likely",
+		   "futex 0x8000 and 35 more");
 	assert_int_equal(part_of(why, 0)->threads, count);
-	assert_string_equal(model_thread_kind_name(why->model, part_of(why, 0)->thread), "Thread-N");
+	assert_string_equal(model_thread_kind_name(why->model, part_of(why, 0)->thread),
+			    "Thread-N");
 	done(&capture, why);
 }
 

@@ -254,8 +254,8 @@ static uint64_t kind_key(const struct model_thread *thread)
 	return (uint64_t)thread->pid << 32 | thread->kind;
 }
 
-/* Finds the kinds of threads. Each thread of the kernel is a process of its own, so these have none:
- * the numbers in their names are those of CPUs and devices. */
+/* Finds the kinds of threads. Each thread of the kernel is a process of its own, so these have
+ * none: the numbers in their names are those of CPUs and devices. */
 static void kinds_find(struct builder *builder)
 {
 	struct model *model = builder->model;

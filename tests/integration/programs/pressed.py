@@ -37,8 +37,8 @@ def ring(path, size):
                                                             (params[CQES] + 32, 0x8000000), (64, 0x10000000)))
     count = 0
     while True:
-        struct.pack_into("BBHiQQIIQ24x", entries, 0, OP_READ, 0, 0, file, random.randrange(blocks) * size, address, size,
-                         0, 0)
+        offset = random.randrange(blocks) * size
+        struct.pack_into("BBHiQQIIQ24x", entries, 0, OP_READ, 0, 0, file, offset, address, size, 0, 0)
         count += 1
         struct.pack_into("I", submitted, params[SQ_TAIL], count)
         assert libc.syscall(IO_URING_ENTER, fd, 1, 1, GETEVENTS, None, 0) == 1

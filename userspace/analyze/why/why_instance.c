@@ -483,8 +483,8 @@ void why_instance_parts(struct why *why, struct why_walk *walk, struct why_insta
 static uint32_t place_make(struct why_walk *walk, uint32_t stack, uint64_t ts)
 {
 	const char *functions[STACK_NAMES_FUNCTIONS];
-	uint32_t count = stack_names_functions(walk->names, stack, ts, functions,
-					       STACK_NAMES_FUNCTIONS);
+	uint32_t count =
+		stack_names_functions(walk->names, stack, ts, functions, STACK_NAMES_FUNCTIONS);
 	char *text = NULL;
 	size_t len = 0;
 	FILE *stream = memory_stream(&text, &len);
@@ -503,7 +503,8 @@ static uint32_t place_make(struct why_walk *walk, uint32_t stack, uint64_t ts)
 /* Where the culprit sleeps, at the end of its longest chain; 0: unknown, or it does not sleep. */
 static uint32_t place_of(struct why_walk *walk, const struct why_sum *sum)
 {
-	const struct why_step *last = &walk->chains.data[sum->chain].steps[sum->part.step_count - 1];
+	const struct why_step *last =
+		&walk->chains.data[sum->chain].steps[sum->part.step_count - 1];
 	const struct model_wait *wait;
 	uint32_t place;
 

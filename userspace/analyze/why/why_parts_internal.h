@@ -96,7 +96,7 @@ struct why_walk {
 	struct map python_of;         /* pid → enum wait_python */
 	struct map futex_uses;        /* user stack number → enum futex_use */
 	struct map program_locks;     /* user stack → text of why_program_lock() */
-	struct map places;        /* user stack → text of the place where a thread slept */
+	struct map places;            /* user stack → text of the place where a thread slept */
 	struct map go_idle_stacks; /* user stack number → whether Go's runtime waits for work */
 	struct map go_idle;        /* what is waited for, as a hash → the same */
 	struct map go_of;        /* pid → WHY_GO, or the number of stacks without Go functions */

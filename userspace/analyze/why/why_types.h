@@ -159,8 +159,8 @@ struct why_part {
 	uint32_t span; /* the culprit's span, or MODEL_NONE */
 	/* Text in why.texts: the file, lock, device, socket or cgroup; 0: none. */
 	uint32_t object;
-	/* Text in why.texts: the lock that the culprit holds meanwhile, so that the thread before it
-	 * in the chain waits; 0: none, or not the same one in all stretches. */
+	/* Text in why.texts: the lock that the culprit holds meanwhile, so that the thread before
+	 * it in the chain waits; 0: none, or not the same one in all stretches. */
 	uint32_t lock;
 	/* Number of objects that the part stands for; `object` names the one with the most time. 0
 	 * or 1: that one. */

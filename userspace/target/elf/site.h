@@ -209,9 +209,8 @@ static inline bool site_is_bookkeeping(const struct site_info *site)
  * work that the program repeats. */
 static inline bool site_is_once(const struct site_info *site)
 {
-	return site->role == SITE_ROLE_MPI_INIT ||
-	       (site->call && !strcmp(site->category, "mpi") &&
-		!strcmp(site->name, "MPI_Finalize"));
+	return site->role == SITE_ROLE_MPI_INIT || (site->call && !strcmp(site->category, "mpi") &&
+						    !strcmp(site->name, "MPI_Finalize"));
 }
 /* Whether a hit of this kind of site is a log message. */
 static inline bool site_kind_is_log(unsigned kind)
