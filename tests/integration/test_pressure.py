@@ -89,13 +89,15 @@ def test_a_disk_without_neighbours_has_none(run, causes, file):
 
 
 @tries(3)
-def test_a_disk_read_names_the_limit_of_its_cgroup(run, causes, cgroup, file):
+@pytest.mark.parametrize("way", ("read", "ring"))
+def test_a_disk_read_names_the_limit_of_its_cgroup(run, causes, cgroup, file, way):
+    """A wait in io_uring_enter() names no file."""
     device = os.stat(file).st_dev
     limit = f"{os.major(device)}:{os.minor(device)} "
     folder = cgroup("io", {"blkio.throttle.read_bps_device": f"{limit}{MIB}", "io.max": f"{limit}rbps={MIB}"})
-    found, _ = causes(run("victim", folder, "read", file, 65536))
-    assert found[0][:2] == ("disk-read", f"{file} (ext4), of which its cgroup {folder} may read 1.00 MiB a second "
-                                         "(io.max)")
+    found, _ = causes(run("victim", folder, way, file, 65536))
+    what = f"{file} (ext4)" if way == "read" else "anon_inode:[io_uring]"
+    assert found[0][:2] == ("disk-read", f"{what}, of which its cgroup {folder} may read 1.00 MiB a second (io.max)")
     assert found[0][2] > 0.5
 
 

@@ -255,8 +255,8 @@ static uint64_t kind_key(const struct model_thread *thread)
 	return (uint64_t)thread->pid << 32 | thread->kind;
 }
 
-/* Finds the kinds of threads. Only names that a program gave have one: the numbers in the kernel's
- * names are those of CPUs and devices. */
+/* Finds the kinds of threads. Each thread of the kernel is a process of its own, so these have
+ * none: the numbers in their names are those of CPUs and devices. */
 static void kinds_find(struct builder *builder)
 {
 	struct model *model = builder->model;
@@ -266,7 +266,7 @@ static void kinds_find(struct builder *builder)
 		struct model_thread *thread = &model->threads.data[i];
 		uint32_t ended;
 
-		if (!thread->pid || thread->comm != builder->threads.data[i].own_name)
+		if (!thread->pid || thread->track)
 			continue;
 		thread->kind = kind_put(model, strtab_get(model->strings, thread->comm));
 		ended = map_get(&counts, kind_key(thread));

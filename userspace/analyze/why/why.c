@@ -156,6 +156,8 @@ static int slower(const void *left, const void *right)
 
 	if (a->ranks_behind != b->ranks_behind)
 		return a->ranks_behind ? 1 : -1;
+	if (a->once != b->once)
+		return a->once ? 1 : -1;
 	if (a_ns != b_ns)
 		return a_ns > b_ns ? -1 : 1;
 	if (a->from_ts != b->from_ts)

@@ -35,10 +35,10 @@ struct why_sum_slot {
 struct why_sum {
 	struct why_part part;
 	uint32_t site; /* of the culprit's span: spans of one site count as one culprit */
-	/* Known while sums are folded: the culprit is the instance's thread; number of the user
-	 * stack of its longest wait, or 0; text of all connections to the same server, or 0. */
+	/* Known while sums are folded: the culprit is the instance's thread; text of the place
+	 * where it slept longest, or 0; text of all connections to the same server, or 0. */
 	bool own;
-	uint32_t stack, server;
+	uint32_t place, server;
 	uint64_t longest_ns;
 	uint64_t grade_ns[WHY_GRADE_CERTAIN + 1];
 	uint32_t chain; /* index in why_walk.chains */
@@ -96,6 +96,7 @@ struct why_walk {
 	struct map python_of;         /* pid → enum wait_python */
 	struct map futex_uses;        /* user stack number → enum futex_use */
 	struct map program_locks;     /* user stack → text of why_program_lock() */
+	struct map places;            /* user stack → text of the place where a thread slept */
 	struct map go_idle_stacks; /* user stack number → whether Go's runtime waits for work */
 	struct map go_idle;        /* what is waited for, as a hash → the same */
 	struct map go_of;        /* pid → WHY_GO, or the number of stacks without Go functions */

@@ -258,7 +258,7 @@ static bool has_only_small_spans(const struct model *model)
 		const struct model_span *span = &model->spans.data[i];
 		const struct site_info *site = model_site(model, span->site);
 
-		if (site_is_bookkeeping(site))
+		if (site_is_bookkeeping(site) || site_is_once(site))
 			continue;
 		small = comes_with_library(site) && span->thread < model->threads.len;
 		if (small && span->end_ts > span->start_ts)

@@ -164,6 +164,17 @@ static bool is_within_error(const struct why_walk *walk)
 	return false;
 }
 
+/* The lock that the last thread of the path holds, if it is the culprit and the one before it waits
+ * for that lock. Whoever computes meanwhile has the lock as its object already. */
+static uint32_t lock_held(const struct why_walk *walk, const struct why_verdict *verdict)
+{
+	const struct why_step *last = &walk->path[walk->depth - 1];
+
+	if (walk->depth < 2 || verdict->cause == WHY_LOCK || verdict->thread != last->thread)
+		return 0;
+	return last[-1].by == last->thread ? last[-1].lock : 0;
+}
+
 void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
 {
 	const struct why_step *last = &walk->path[walk->depth - 1];
@@ -175,6 +186,7 @@ void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
 				.processes = verdict->thread != MODEL_NONE,
 				.span = verdict->span,
 				.object = verdict->object,
+				.lock = lock_held(walk, verdict),
 				.idle = verdict->idle};
 	uint64_t ns = last->to_ts - last->from_ts;
 	uint32_t site = MODEL_NONE;
@@ -191,6 +203,8 @@ void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
 	sum->part.ns += ns;
 	sum->part.stretches++;
 	sum->grade_ns[grade] += ns;
+	if (sum->part.lock != part.lock)
+		sum->part.lock = 0;
 	why_polls_add(&sum->part.polls, &verdict->polls);
 	why_sampled_add(walk, sum, verdict);
 	if (ns > sum->longest_ns) {

@@ -50,6 +50,8 @@ struct why_step {
 	/* Text in why.texts: what the kernel stack or the GPU calls say of the wait, such as "waits
 	 * for the GPU: kernel gemm on stream 0x7f01"; 0: none. */
 	uint32_t meaning;
+	/* Text in why.texts: the lock that it waits for, and that `by` holds; 0: none. */
+	uint32_t lock;
 	uint32_t wait; /* index in model.waits, or MODEL_NONE */
 	uint32_t dev;  /* blocked: of the file system of the awaited file; 0: unknown */
 	/* Running: average frequency of the CPU; 0: unknown. */
@@ -157,6 +159,9 @@ struct why_part {
 	uint32_t span; /* the culprit's span, or MODEL_NONE */
 	/* Text in why.texts: the file, lock, device, socket or cgroup; 0: none. */
 	uint32_t object;
+	/* Text in why.texts: the lock that the culprit holds meanwhile, so that the thread before
+	 * it in the chain waits; 0: none, or not the same one in all stretches. */
+	uint32_t lock;
 	/* Number of objects that the part stands for; `object` names the one with the most time. 0
 	 * or 1: that one. */
 	uint32_t objects;
@@ -189,6 +194,7 @@ struct why_instance {
 	bool begun_before, unfinished;
 	bool left;         /* a call that did not return: it was over by to_ts */
 	bool ranks_behind; /* unknown duration: sorts last; see model_span_ranks() */
+	bool once;         /* the start or end of a library: sorts behind what is repeated */
 	/* The thread that the span ended on, if not its own; else MODEL_NONE. */
 	uint32_t ended_by;
 	/* It is here for comparison, as the median of so many whole spans of its name; 0: it is

@@ -26,6 +26,8 @@ struct why_verdict why_blocked_follow(struct why_walk *walk, const struct why_bl
 	 * other. */
 	if (walk->depth >= WHY_DEPTH_MAX || why_walk_is_on_path(walk, thread))
 		return why_blocked_end(walk, blocked, WHY_UNKNOWN, WHY_GRADE_UNKNOWN, MODEL_NONE);
+	if (blocked->kind == WAIT_MUTEX || blocked->kind == WAIT_GIL)
+		walk->path[walk->depth - 1].lock = blocked->object;
 	return (struct why_verdict){
 		.kind = WHY_VERDICT_FOLLOW,
 		.thread = thread,

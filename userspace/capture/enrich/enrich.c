@@ -141,13 +141,22 @@ static int64_t polled_object(struct enrich *enrich, struct waffle_rec_wait *wait
 	return object;
 }
 
-/* Reads the limits of disks of the process that waited, and names their cgroups. Waits with a stack
- * of the kernel are those that may be for a disk. */
+/* Whether a wait may be for a disk: those have a stack of the kernel, except in io_uring_enter(2),
+ * where a thread waits for all of its requests. */
+static bool may_be_for_disk(const struct waffle_rec_wait *wait)
+{
+	bool file = wait->ino && wait->dev != WAFFLE_WAIT_POLLED;
+
+	return wait->kernel_stack ||
+	       (file && !memcmp(&wait->address, "[io_uring]", sizeof(wait->address)));
+}
+
+/* Reads the limits of disks of the process that waited, and names their cgroups. */
 static int disk_limits_read(struct enrich *enrich, const struct waffle_rec_wait *wait,
 			    struct error *err)
 {
 	uint32_t pid =
-		wait->kernel_stack ? processes_readable(enrich->processes, wait->rec.tid) : 0;
+		may_be_for_disk(wait) ? processes_readable(enrich->processes, wait->rec.tid) : 0;
 	struct cgroup_io_limit found[LIMITS_OF_PROCESS];
 	size_t count = pid ? limits_process(enrich->limits, pid, found) : 0;
 	int64_t number = 0;

@@ -68,19 +68,20 @@ static void put_python_line(const struct why_printer *printer, const struct stac
 	fprintf(printer->out, ":%u)", frame->line);
 }
 
-void why_put_function(const struct why_printer *printer, uint32_t wait, const char *before)
+bool why_put_function(const struct why_printer *printer, uint32_t wait, const char *before)
 {
 	const struct model_wait *of;
 	struct stack_frame inner;
 
 	if (wait >= printer->model->waits.len)
-		return;
+		return false;
 	of = &printer->model->waits.data[wait];
 	if (!stack_names_inner(printer->view->names, of->user_stack, of->from_ts, &inner))
-		return;
+		return false;
 	fputs(before, printer->out);
 	why_put(printer, inner.function);
 	put_python_line(printer, &inner);
+	return true;
 }
 
 /* True: the thread waited in epoll_wait(), and the object is the file that became ready. */

@@ -6,8 +6,8 @@
 #include "render/text/why_put_internal.h"
 
 /* Prints `before` and the innermost function of the program in a wait of the model, with its line
- * if it is one of Python. Prints nothing if it is not known. */
-void why_put_function(const struct why_printer *printer, uint32_t wait, const char *before);
+ * if it is one of Python. False: it is not known, and nothing is printed. */
+bool why_put_function(const struct why_printer *printer, uint32_t wait, const char *before);
 /* For running on a CPU below its maximum frequency: ", at 1.2 of 3.5 GHz". */
 void why_put_frequency(const struct why_printer *printer, const struct why_step *step);
 

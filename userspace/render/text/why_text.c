@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyze/why/why_merge.h"
 #include "analyze/why/why_waiters.h"
@@ -172,6 +173,35 @@ static void put_polls(const struct why_printer *printer, const struct why_polls 
 		fprintf(printer->out, ", seen in %s()", call);
 }
 
+/* The begins of texts of locks, and what is said of such a lock. Those of other locks are said as
+ * they are. */
+#define FUTEX_BEGIN "futex "
+#define GIL_BEGIN "GIL"
+
+/* Prints ", holds cache_lock". A lock without a name is told by the function that waits for it. */
+static void put_lock(const struct why_printer *printer, const struct why_part *part)
+{
+	const char *lock = strtab_get(printer->why->texts, part->lock);
+	const char *name = strchr(lock, '(');
+
+	if (!part->lock)
+		return;
+	if (!strncmp(lock, GIL_BEGIN, strlen(GIL_BEGIN))) {
+		fputs(", holds the GIL", printer->out);
+	} else if (strncmp(lock, FUTEX_BEGIN, strlen(FUTEX_BEGIN)) != 0) {
+		fputs(*lock == '/' ? ", holds the lock of " : ", holds ", printer->out);
+		why_put(printer, lock);
+	} else if (name) {
+		fputs(", holds ", printer->out);
+		terminal_put(printer->out, name + 1, strcspn(name + 1, ")"));
+	} else if (why_put_function(
+			   printer,
+			   printer->why->steps.data[part->step + part->step_count - 2].wait,
+			   ", holds the lock that ")) {
+		fputs(" waits for", printer->out);
+	}
+}
+
 /* A runtime that has nothing to run is a cause of its own, which says so. */
 static bool is_idle_loop(enum why_cause cause, bool idle)
 {
@@ -215,6 +245,7 @@ static void put_culprit(const struct why_printer *printer, const struct why_part
 		fputs(why_causes[part->cause].text, printer->out);
 	if (is_idle_loop(part->cause, part->idle))
 		fputs(IDLE_TEXT, printer->out);
+	put_lock(printer, part);
 	put_polls(printer, &part->polls);
 }
 

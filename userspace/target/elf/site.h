@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "waffle/abi.h"
 
@@ -203,6 +204,13 @@ static inline bool site_is_bookkeeping(const struct site_info *site)
 {
 	return site->role == SITE_ROLE_HANDLE ||
 	       (site->role == SITE_ROLE_NAME && site->name[0] == '_' && site->name[1] == '_');
+}
+/* Whether a call starts or ends a library. A program makes it once, so its time says nothing of the
+ * work that the program repeats. */
+static inline bool site_is_once(const struct site_info *site)
+{
+	return site->role == SITE_ROLE_MPI_INIT || (site->call && !strcmp(site->category, "mpi") &&
+						    !strcmp(site->name, "MPI_Finalize"));
 }
 /* Whether a hit of this kind of site is a log message. */
 static inline bool site_kind_is_log(unsigned kind)
