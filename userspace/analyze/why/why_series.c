@@ -22,7 +22,7 @@ bool why_waits_for_any(enum wait_kind kind)
 
 enum why_end_rule why_end_rule_of(const struct why_waiting *waiting)
 {
-	if (waiting->uninterruptible)
+	if (waiting->uninterruptible || waiting->any)
 		return WHY_END_ALWAYS;
 	if (why_waits_for_any(waiting->kind))
 		return WHY_END_LAST;
@@ -206,7 +206,7 @@ static bool is_missed(const struct why_walk *walk, const struct why_waiting *wai
 		&walk->intervals.threads[thread].intervals.data[series->last];
 	uint32_t waker = series->waker.thread;
 
-	if (last->open || series->by_signal ||
+	if (last->open || series->by_signal || waiting->any ||
 	    !served_another(walk, waiting, thread, last, waiting->until_ts - 1))
 		return false;
 	return series->waker.interrupt || waker >= walk->intervals.count ||
