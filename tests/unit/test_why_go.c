@@ -477,31 +477,44 @@ static void test_a_device_comes_before_idle_threads(void **state)
 	done(&capture, why);
 }
 
-/* The thread on which the span began has nothing to run until another one has got the answer. */
-static void test_in_a_span_the_last_answer_counts(void **state)
+#define MAYBE "127.0.0.1:50000" /* a port that a client may have, too */
+
+/* The thread on which the span began has nothing to run until another one has got the answer. The
+ * other end must be known as the server: by its port, or since another connection leads there. */
+static void test_in_a_span_the_last_answer_of_a_server_counts(void **state)
 {
+	static const struct {
+		const char *remote, *other;
+		bool known;
+	} rows[] = {{SERVER, NULL, true}, {MAYBE, NULL, false}, {MAYBE, "127.0.0.1:40001", true}};
 	struct waffle_rec_wait polled = {.rec = {1980, 12, WAFFLE_REC_WAIT, 0},
 					 .from_ts = 1110,
 					 .user_stack = POLLS,
 					 .object = OWN_END};
 	struct waffle_rec_wait parked = {
 		.rec = {1982, 11, WAFFLE_REC_WAIT, 0}, .from_ts = 1020, .user_stack = PARKED};
-	struct capture capture;
-	struct why *why;
 
 	(void)state;
-	begin_program(&capture, CLIENT, SERVER);
-	capture_span(&capture, 1010, 11, 1);
-	waits(&capture, 1020, 1, 11, 0, S, NR_FUTEX, PARK + 8, FUTEX_MUTEX, 0);
-	exchange(&capture, NR_EPOLL_WAIT);
-	gets(&capture, 1980, 2, 0, 12, 13, 1980, 0);
-	capture_add(&capture, &polled);
-	gets(&capture, 1982, 1, 0, 11, 12, 1982, 0);
-	capture_add(&capture, &parked);
-	capture_end(&capture, 1990, 11, 1);
-	why = ask(&capture, 2000, &(struct why_query){.name = "step", .names = &names});
-	check_part(why, 0, "sleep", 780, 13, "likely", "");
-	done(&capture, why);
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		struct capture capture;
+		struct why *why;
+
+		begin_program(&capture, CLIENT, rows[i].remote);
+		if (rows[i].other)
+			connection(&capture, rows[i].other, rows[i].remote);
+		capture_span(&capture, 1010, 11, 1);
+		waits(&capture, 1020, 1, 11, 0, S, NR_FUTEX, PARK + 8, FUTEX_MUTEX, 0);
+		exchange(&capture, NR_EPOLL_WAIT);
+		gets(&capture, 1980, 2, 0, 12, 13, 1980, 0);
+		capture_add(&capture, &polled);
+		gets(&capture, 1982, 1, 0, 11, 12, 1982, 0);
+		capture_add(&capture, &parked);
+		capture_end(&capture, 1990, 11, 1);
+		why = ask(&capture, 2000, &(struct why_query){.name = "step", .names = &names});
+		check_part(why, 0, "sleep", 780, 13, "likely", "");
+		assert_int_equal(why->steps.data[part_of(why, 0)->step].answer, rows[i].known);
+		done(&capture, why);
+	}
 }
 
 int main(void)
@@ -519,7 +532,7 @@ int main(void)
 		cmocka_unit_test(test_a_server_without_requests_is_idle),
 		cmocka_unit_test(test_a_program_without_work_names_what_ends_that),
 		cmocka_unit_test(test_a_device_comes_before_idle_threads),
-		cmocka_unit_test(test_in_a_span_the_last_answer_counts),
+		cmocka_unit_test(test_in_a_span_the_last_answer_of_a_server_counts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

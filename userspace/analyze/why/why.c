@@ -45,12 +45,12 @@ static bool wants_threads(const struct why_query *query)
 static bool wants_thread(const struct why_query *query, const struct model *model, uint32_t index)
 {
 	const struct model_thread *thread = &model->threads.data[index];
+	const struct model_process *process = model_process_of(model, index);
 
 	if (!thread->traced)
 		return false;
 	if (query->program)
-		return thread->pid == query->program &&
-		       model_process_of(model, index)->main_thread == index;
+		return thread->pid == query->program && process && process->main_thread == index;
 	if (!query->comm)
 		return thread->tid == query->tid;
 	return !strcmp(model_thread_name(model, index), query->comm) ||
