@@ -257,14 +257,14 @@ static int load_values(struct model *model, const struct why *why, const struct 
 /* Says what is explained if the user chose nothing. */
 static void say_picked(const struct why_query *query, const struct model *model)
 {
-	terminal_message(stderr,
-			 "waffle-bpf: why: %s, so %s; --thread names others, which waffle-bpf "
-			 "report lists",
-			 why_pick_has_spans(model) ? "the spans take little of the time"
-						   : "there are no spans",
-			 query->comm ? "these are the threads of a Go program, whose runtime moves "
-				       "goroutines between them"
-				     : "this is the busiest thread");
+	terminal_message(
+		stderr,
+		"waffle-bpf: why: %s, so %s; --thread names others, which waffle-bpf report lists",
+		why_pick_has_spans(model) ? "the spans take little of the time"
+					  : "there are no spans",
+		query->program ? "this is a Go program as a whole: goroutines are not followed, "
+				 "but its goroutine profile (net/http/pprof) shows where they wait"
+			       : "this is the busiest thread");
 }
 
 static int pick(struct why_query *query, const struct why_cli *cli, const struct model *model,
@@ -282,7 +282,7 @@ static int pick(struct why_query *query, const struct why_cli *cli, const struct
 				 file, model->meta->sched ? "kept by the filter" : "recorded",
 				 model->meta->sched ? "leave the filter out"
 						    : "record with the source sched");
-	if ((query->tid || query->comm) && !cli->wanted.thread)
+	if ((query->tid || query->program) && !cli->wanted.thread)
 		say_picked(query, model);
 	return 0;
 }

@@ -586,6 +586,7 @@ struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_s
 		blocked.waiting.idle = is_idle(walk, &blocked);
 		blocked.waiting.outside = true;
 	}
+	blocked.waiting.any |= why_go_is_any(walk, &blocked);
 	of_call = stretch->await.sync != MODEL_NONE && is_of_call(&blocked);
 	if (!of_call && blocked.stack.meaning.rule != MEANING_STOPPED) {
 		find_end(walk, &blocked, step);

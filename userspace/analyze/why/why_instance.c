@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyze/why/why_await_internal.h"
+#include "analyze/why/why_go_internal.h"
 #include "analyze/why/why_idle_internal.h"
 #include "util/memory.h"
 
@@ -550,6 +551,8 @@ void why_instance_walk(struct why_walk *walk, struct why_instance *instance)
 	why_await_forget(&walk->awaits);
 	if (instance->ended_by < walk->model->threads.len)
 		why_walk_handed_over(walk, instance);
+	else if (instance->program)
+		why_walk_program(walk, instance);
 	else
 		why_walk_time(walk, instance->thread, instance->from_ts, instance->to_ts, NULL);
 	/* Without chains, the caller adds up instances by names, not by threads. */

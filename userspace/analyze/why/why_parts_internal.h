@@ -81,6 +81,15 @@ struct why_quota_user {
 	uint64_t ran_ns; /* scratch: in the period that is examined */
 };
 
+/* A request of a Go program and its answer: meanwhile, a goroutine waits. */
+struct why_go_answer {
+	uint64_t from_ts, to_ts;           /* when the request was sent and when the answer came */
+	uint32_t pid;                      /* of the program */
+	uint32_t thread;                   /* that answered, of another process */
+	const struct store_object *object; /* the connection, the program's end */
+	bool client;                       /* the program is known to be the client */
+};
+
 /* The state of the walk: the model, indexes and caches, and the current instance. */
 struct why_walk {
 	struct why *why;
@@ -99,14 +108,15 @@ struct why_walk {
 	struct map places;            /* user stack → text of the place where a thread slept */
 	struct map go_idle_stacks; /* user stack number → whether Go's runtime waits for work */
 	struct map go_idle;        /* what is waited for, as a hash → the same */
-	struct map go_of;        /* pid → WHY_GO, or the number of stacks without Go functions */
-	bool has_go;             /* one of the processes is a Go program */
-	VEC(uint32_t) sockets;   /* objects with two ends, sorted by them */
-	struct map socket_at;    /* inode → number of one of `sockets` */
-	struct map peers;        /* object → thread at the other end, or NO_PEER */
-	struct map socket_users; /* object → the first thread that waited for it */
-	struct map main_threads; /* pid → thread */
-	struct map cgroups;      /* inode → text */
+	struct map go_of; /* pid → WHY_GO, or the number of stacks without Go functions */
+	bool has_go;      /* one of the processes is a Go program */
+	VEC(struct why_go_answer) go_answers; /* by pid, then to_ts */
+	VEC(uint32_t) sockets;                /* objects with two ends, sorted by them */
+	struct map socket_at;                 /* inode → number of one of `sockets` */
+	struct map peers;                     /* object → thread at the other end, or NO_PEER */
+	struct map socket_users;              /* object → the first thread that waited for it */
+	struct map main_threads;              /* pid → thread */
+	struct map cgroups;                   /* inode → text */
 	struct why_object_text object_texts[1u << WHY_OBJECT_TEXT_BITS];
 	uint32_t *worker_texts; /* cache of why_worker_text(): of each thread; NULL: empty */
 	/* Texts for what the capture itself caused: by using a CPU, and by holding a program. */
@@ -275,6 +285,7 @@ struct why_waiting {
 	bool ends;                  /* any wake-up ends it: a barrier, a join */
 	bool writes;                /* it waits for room, and any room will do */
 	bool lists;                 /* the awaited descriptors are in a list, as of poll(2) */
+	bool any;                   /* any wake-up ends it, as for idle threads of Go's runtime */
 	bool outside;               /* it is in no span, so nothing shows what it waits for */
 	bool idle;                  /* outside, for whatever comes: any event ends it */
 	uint64_t from_ts, until_ts; /* waits outside this time do not matter */
@@ -321,6 +332,8 @@ uint64_t why_switched_in(const struct why_walk *walk, uint32_t thread, size_t in
 const struct store_object *why_wait_object(const struct why_walk *walk, uint32_t thread,
 					   const struct why_interval *interval);
 struct why_waker why_waker_of(const struct why_walk *walk, uint32_t thread, size_t index);
+/* What woke the thread that a switch brought in. */
+struct why_waker why_waker_in(const struct why_walk *walk, const struct model_switch *sw);
 struct wait_facts why_facts_of(const struct why_walk *walk, uint32_t thread,
 			       const struct why_interval *interval, const struct model_wait **wait);
 /* What the program's functions show about the futex of a wait; in why_futex.c. */
@@ -419,6 +432,9 @@ void why_peers_free(struct why_walk *walk);
 /* The thread at the other end of a connection on this machine, of a terminal, or of a pipe of an
  * open wait; or MODEL_NONE. */
 uint32_t why_socket_peer(struct why_walk *walk, const struct store_object *object);
+/* Whose end of a connection it is, as far as its addresses and those of other connections show. */
+enum why_tcp_side { WHY_SIDE_UNKNOWN, WHY_SIDE_CLIENT, WHY_SIDE_SERVER };
+enum why_tcp_side why_socket_side(const struct why_walk *walk, const struct store_object *object);
 /* Whether the capture has a wait of a thread at the other end. If not, why_socket_peer() knows only
  * the process, and returns its main thread. */
 bool why_has_socket_waiter(struct why_walk *walk, const struct store_object *object);

@@ -344,23 +344,36 @@ int why_pick_busiest(struct why_query *query, const struct model *model)
 	return 0;
 }
 
-/* The runtime of Go moves the work of a program between its threads. If the busiest thread is one
- * of them and ran for less than half of the time, it explains little, and all of them are chosen.
- */
-static void pick_go_threads(struct why_query *query, const struct model *model,
-			    const struct model_thread *busiest)
+/* Whether a thread may be one of many that Go's runtime made, and ran for less than half of the
+ * time. */
+static bool is_of_runtime(const struct why_query *query, const struct model *model,
+			  const struct model_thread *thread)
 {
 	const struct model_process *process =
-		model_process_of(model, (uint32_t)(busiest - model->threads.data));
+		model_process_of(model, (uint32_t)(thread - model->threads.data));
 
 	/* A thread with a name of its own is one that the program gave to a goroutine. */
-	if (busiest->running_ns > (model->end_ts - model->start_ts) / 2 || !process ||
-	    process->main_thread >= model->threads.len ||
-	    busiest->comm != model->threads.data[process->main_thread].comm ||
-	    !why_go_is_process(model, query->names, busiest->pid))
+	return thread->running_ns <= (model->end_ts - model->start_ts) / 2 && process &&
+	       process->main_thread < model->threads.len &&
+	       thread->comm == model->threads.data[process->main_thread].comm &&
+	       why_go_is_process(model, query->names, thread->pid);
+}
+
+/* The runtime of Go moves the work of a program between its threads. If the busiest thread is one
+ * of them, it explains little, and the program as a whole is chosen: that of the user, although a
+ * child may run longer. */
+static void pick_go_program(struct why_query *query, const struct model *model,
+			    const struct model_thread *busiest)
+{
+	const struct model_thread *of_root = busiest_of(model, 0, true);
+
+	if (busiest->running_ns > (model->end_ts - model->start_ts) / 2)
 		return;
-	query->comm = strtab_get(model->strings, busiest->comm);
-	query->pid = busiest->pid;
+	if (of_root && is_of_runtime(query, model, of_root))
+		busiest = of_root;
+	else if (!is_of_runtime(query, model, busiest))
+		return;
+	query->program = busiest->pid;
 	query->tid = 0;
 }
 
@@ -401,6 +414,6 @@ int why_pick(struct why_query *query, const struct model *model, const struct wh
 				 "there are no spans%s; --thread explains a thread's time",
 				 spans_left_out(model));
 	pick_one(query, model, busiest);
-	pick_go_threads(query, model, busiest);
+	pick_go_program(query, model, busiest);
 	return 0;
 }

@@ -23,7 +23,7 @@ bool why_waits_for_any(enum wait_kind kind)
 
 enum why_end_rule why_end_rule_of(const struct why_waiting *waiting)
 {
-	if (waiting->uninterruptible)
+	if (waiting->uninterruptible || waiting->any)
 		return WHY_END_ALWAYS;
 	if (why_waits_for_any(waiting->kind))
 		return WHY_END_LAST;
@@ -260,8 +260,8 @@ static bool is_missed(struct why_walk *walk, const struct why_waiting *waiting, 
 		&walk->intervals.threads[thread].intervals.data[series->last];
 	uint32_t sender;
 
-	if (!series->served || (is_seldom_awake(walk, waiting, thread, series) &&
-				runs_alone(walk, waiting, thread)))
+	if (!series->served ||
+	    (is_seldom_awake(walk, waiting, thread, series) && runs_alone(walk, waiting, thread)))
 		return false;
 	sender = sent_by(walk, thread, series);
 	return sender >= walk->intervals.count ||
@@ -406,6 +406,7 @@ const struct why_series *why_series_of(struct why_walk *walk, const struct why_w
 			&series->by_signal);
 	}
 	series->served = !of->intervals.data[series->last].open && !series->by_signal &&
+			 !waiting->any &&
 			 served_another(walk, waiting, thread, &of->intervals.data[series->last],
 					until_ts - 1);
 	series->missed = is_missed(walk, waiting, thread, series);

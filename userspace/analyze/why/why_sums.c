@@ -175,6 +175,14 @@ static uint32_t lock_held(const struct why_walk *walk, const struct why_verdict 
 	return last[-1].by == last->thread ? last[-1].lock : 0;
 }
 
+static bool is_of_same_process(const struct why_walk *walk, uint32_t thread)
+{
+	const struct model_thread *threads = walk->model->threads.data;
+
+	return thread < walk->model->threads.len &&
+	       threads[thread].pid == threads[walk->instance->thread].pid;
+}
+
 void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
 {
 	const struct why_step *last = &walk->path[walk->depth - 1];
@@ -192,6 +200,9 @@ void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
 	uint32_t site = MODEL_NONE;
 	struct why_sum *sum;
 
+	/* Which of its threads a goroutine happens to run on says nothing. */
+	if (walk->instance->program && is_of_same_process(walk, part.thread))
+		part.thread = walk->instance->thread;
 	if (part.span != MODEL_NONE) {
 		site = walk->model->spans.data[part.span].site;
 		if (why_intervals_left(walk->model, part.span))

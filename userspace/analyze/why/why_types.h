@@ -68,6 +68,9 @@ struct why_step {
 	bool owned;
 	/* The span moved to `by`, the thread that ended it; then `state` is 0. */
 	bool handed;
+	/* Go's runtime had nothing to run on the thread, and the program waited for the answer of
+	 * `by` at the connection `object`. */
+	bool answer;
 	/* The time before `by` started the thread; then `state` is 0. */
 	bool not_started;
 	/* Blocked: the switch-in after the last wait of the series, which shows who `by` is. */
@@ -182,6 +185,7 @@ struct why_part {
 struct why_instance {
 	uint32_t span; /* MODEL_NONE: a thread in a window */
 	uint32_t thread;
+	bool program; /* a Go program as a whole, in a window; `thread` is its main thread */
 	uint64_t from_ts, to_ts;
 	uint64_t running_ns, runnable_ns, blocked_ns, unknown_ns; /* sum: to_ts - from_ts */
 	uint64_t own_ns;           /* of the parts that the capture itself caused */

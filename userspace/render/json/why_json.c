@@ -244,6 +244,8 @@ static void step_json(const struct why_json_printer *printer, const struct why_s
 	text_field(printer, "meaning", step->meaning);
 	thread_field(printer, "by", step->interrupt ? MODEL_NONE : step->by);
 	json_field_bool(json, "interrupt", step->interrupt);
+	if (step->answer)
+		json_field_bool(json, "answer", true);
 	if (step->owned)
 		json_field_bool(json, "open", true);
 	series_field(printer, step);
@@ -415,6 +417,8 @@ static void instance_json(const struct why_json_printer *printer,
 	json_object_begin(json);
 	thread_fields(printer, instance->thread);
 	json_object_end(json);
+	if (instance->program)
+		json_field_bool(json, "program", true);
 	json_field_u64(json, "start_ns", instance->from_ts);
 	json_field_u64(json, "duration_ns", duration_ns);
 	if (instance->median_of)

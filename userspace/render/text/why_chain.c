@@ -219,6 +219,11 @@ static void put_step(const struct why_printer *printer, const struct why_step *s
 		put_call(printer, step);
 		return;
 	}
+	if (step->answer) {
+		fputs("nothing to run, an answer is awaited at ", printer->out);
+		why_put(printer, strtab_get(printer->why->texts, step->object));
+		return;
+	}
 	switch (step->state) {
 	case WAFFLE_THREAD_RUNNING:
 		put_running(printer, step);
@@ -411,6 +416,8 @@ static void put_waker(const struct why_printer *printer, const struct why_step *
 		fputs(" ← handed over to ", printer->out);
 	else if (step->not_started)
 		fputs(" ← started by ", printer->out);
+	else if (step->answer)
+		fputs(" ← answered by ", printer->out);
 	else if (step->owned)
 		fputs(" ← not ended by ", printer->out);
 	else if (step->last_rank)

@@ -30,6 +30,19 @@ static void put_keys(const struct why_printer *printer, uint32_t span)
 			   model->spans.data[span].frame);
 }
 
+/* Prints ", a Go program with 10 threads". */
+static void put_program(const struct why_printer *printer, uint32_t main_thread)
+{
+	const struct model *model = printer->model;
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < model->threads.len; i++)
+		count += model->threads.data[i].traced &&
+			 model->threads.data[i].pid == model->threads.data[main_thread].pid;
+	fprintf(printer->out, ", a Go program with %" PRIu64 " %s", count,
+		units_plural(count, "thread", "threads"));
+}
+
 /* Prints "step 00000000000000a1 of worker (11), process 10, at 3.21 s: 168 ms". */
 static void print_headline(const struct why_printer *printer, const struct why_instance *instance)
 {
@@ -47,6 +60,8 @@ static void print_headline(const struct why_printer *printer, const struct why_i
 		fprintf(printer->out, " %016" PRIx64 " of ", span->id);
 	}
 	why_put_thread(printer, thread);
+	if (instance->program)
+		put_program(printer, thread);
 	if (thread < model->threads.len &&
 	    model->threads.data[thread].pid != model->threads.data[thread].tid)
 		fprintf(printer->out, ", process %u", place_pid(model, thread));
