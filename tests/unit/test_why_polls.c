@@ -477,7 +477,7 @@ static void test_threads_made_for_a_job_each_that_sleep_are_one_cause(void **sta
 		      0);
 		gets(&capture, to - 10, 2, 0, 12 + i, 0, to - 10, HARD);
 		gets(&capture, to, 1, 0, 11, 12 + i, to, 0);
-		waits(&capture, to + 5, 2, 12 + i, 0, S, NR_NONE, 0, 0, 0);
+		capture_gone(&capture, to + 5, 12 + i, WAFFLE_REC_EXIT);
 	}
 	why = ask_thread(&capture, 1 + count, NULL);
 	check_part(why, 0, "timer", count * (3 * MS / 4 - 20), 12, "likely",

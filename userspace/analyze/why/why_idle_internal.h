@@ -5,14 +5,15 @@
  * expires, nothing came, so that this time delayed nothing. A call that blocks the loop meanwhile
  * delays all its other work, even if it takes far less time. So the time of what delays comes
  * before idle time, in the lists of `why`. Time that the capture itself took is not what makes the
- * program slow without it, and comes last.
+ * program slow without it, and comes after all of a certain length.
  */
 #ifndef WAFFLE_ANALYZE_WHY_WHY_IDLE_INTERNAL_H
 #define WAFFLE_ANALYZE_WHY_WHY_IDLE_INTERNAL_H
 
 #include "analyze/why/why_types.h"
 
-/* What takes less than this part of the time does not come before idle time. */
+/* What takes less than this part of the time, without what the capture itself took, comes before
+ * neither idle time nor the capture. */
 #define WHY_IDLE_PARTS 20
 
 /* The time of a cause, which lists are sorted by. */
@@ -23,13 +24,14 @@ struct why_idle_time {
 };
 
 struct why_idle_order {
-	uint64_t least_ns; /* the least time that comes before idle time */
+	uint64_t least_ns; /* the least time that comes before others */
 	bool any_idle;
 };
 
-static inline struct why_idle_order why_idle_order(bool any_idle, uint64_t whole_ns)
+static inline struct why_idle_order why_idle_order(bool any_idle, uint64_t whole_ns,
+						   uint64_t capture_ns)
 {
-	return (struct why_idle_order){whole_ns / WHY_IDLE_PARTS, any_idle};
+	return (struct why_idle_order){(whole_ns - capture_ns) / WHY_IDLE_PARTS, any_idle};
 }
 
 /* The lowest rank comes first. A thread that is mostly idle may well wait for a CPU now and then.
@@ -37,9 +39,7 @@ static inline struct why_idle_order why_idle_order(bool any_idle, uint64_t whole
 static inline unsigned why_idle_rank(const struct why_idle_time *time,
 				     const struct why_idle_order *order)
 {
-	if (time->capture)
-		return 3;
-	if (time->ns < order->least_ns)
+	if (time->capture || time->ns < order->least_ns)
 		return 2;
 	return time->idle || !order->any_idle || time->cause == WHY_UNKNOWN ||
 	       time->cause == WHY_CPU_CONTENTION;

@@ -75,15 +75,17 @@ static bool is_of_capture(const struct why_walk *walk, const struct why_part *pa
 static void sums_sort(struct why_walk *walk, const struct why_instance *instance)
 {
 	struct why_idle_order order;
+	uint64_t capture_ns = 0;
 	bool idle = false;
 
 	for (size_t i = 0; i < walk->sums.len; i++) {
 		struct why_part *part = &walk->sums.data[i].part;
 
 		part->capture = is_of_capture(walk, part);
+		capture_ns += part->capture ? part->ns : 0;
 		idle |= part->idle;
 	}
-	order = why_idle_order(idle, instance->to_ts - instance->from_ts);
+	order = why_idle_order(idle, instance->to_ts - instance->from_ts, capture_ns);
 	if (walk->sums.len)
 		qsort_r(walk->sums.data, walk->sums.len, sizeof(*walk->sums.data), comes_first,
 			&order);

@@ -127,6 +127,7 @@ void why_merge(struct why_merged *merged, const struct why *why)
 {
 	struct merge_row *rows;
 	struct why_idle_order order;
+	uint64_t capture_ns = 0;
 	bool idle = false;
 	size_t count = 0;
 
@@ -141,9 +142,11 @@ void why_merge(struct why_merged *merged, const struct why *why)
 			end++;
 		vec_add(&merged->parts, rows_add(&rows[i], end - i));
 		idle |= rows[i].part->idle;
+		for (size_t k = i; k < end; k++)
+			capture_ns += rows[k].part->capture ? rows[k].part->ns : 0;
 	}
 	free(rows);
-	order = why_idle_order(idle, merged->ns);
+	order = why_idle_order(idle, merged->ns, capture_ns);
 	if (merged->parts.len)
 		qsort_r(merged->parts.data, merged->parts.len, sizeof(*merged->parts.data),
 			comes_first, &order);
