@@ -66,7 +66,7 @@ def causes(waffle):
         path = waffle.path()
         waffle.ok("attach", "--pid", process.pid, "--duration", "1s", "-o", path, "--no-report")
         [instance] = asker(waffle)(path, "--thread", process.pid)["instances"]
-        found = [(row["cause"], row["culprit"]["object"] or "", row["share"]) for row in instance["causes"]]
+        found = [(row["cause"], row["culprit"]["object"] or "", row["share"], row.get("disk_shared_with")) for row in instance["causes"]]
         return found, waffle.ok("why", path, "--thread", process.pid).stdout
     return of
 
@@ -77,8 +77,9 @@ def test_a_disk_read_names_the_neighbour_that_used_the_disk(run, causes, file):
         run("neighbour", "", "read", file, 4 * MIB)
     victim = run("victim", "", "read", file, 4096)
     found, text = causes(victim)
-    objects = [row[1] for row in found if row[0] == "disk-read"]
-    assert objects[0] == f"{file} (ext4), disk shared with neighbour"
+    read = next(row for row in found if row[0] == "disk-read")
+    assert read[1] == f"{file} (ext4)" and read[3]["comm"] == "neighbour" and read[3]["bytes"] > 4 * MIB
+    assert f"{file} (ext4), disk shared with neighbour" in text
     assert "MiB for neighbour (" in text
 
 

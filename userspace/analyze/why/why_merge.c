@@ -88,10 +88,14 @@ static struct why_merged_part rows_add(const struct merge_row *rows, size_t coun
 		if (part->connections > sum.connections)
 			sum.connections = part->connections;
 		why_polls_add(&sum.polls, &part->polls);
+		if (part->neighbour.bytes > sum.neighbour.bytes)
+			sum.neighbour = part->neighbour;
 		sum.grade_ns[part->grade] += part->ns;
 	}
 	if (!why_polls_are(&sum.polls, sum.stretches, sum.ns))
 		sum.polls = (struct why_polls){0};
+	if (!why_neighbour_counts(&sum.neighbour, sum.ns))
+		sum.neighbour = (struct why_neighbour){0};
 	sum.grade = why_grade_of(sum.grade_ns, sum.ns);
 	return sum;
 }

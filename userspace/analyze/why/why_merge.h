@@ -19,6 +19,7 @@ struct why_merged_part {
 	uint32_t object;      /* in why.texts; 0: none */
 	uint32_t connections; /* as in struct why_part, the most of any */
 	struct why_polls polls;
+	struct why_neighbour neighbour; /* that with the most bytes in one instance */
 	uint64_t grade_ns[WHY_GRADE_CERTAIN + 1];
 };
 

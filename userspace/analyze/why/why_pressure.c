@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What made a disk or the memory slow besides the thread itself: a limit of its cgroup, or the
- * requests of a neighbour. It is added to the object of the cause, which is shown in its line. The
- * cause and its culprit stay what they are, since nothing shows how long the wait would have been
- * without the neighbour.
+ * requests of a neighbour. The line of the cause shows them: a limit is added to the object, and a
+ * neighbour is summed up beside it. The cause and its culprit stay what they are, since nothing
+ * shows how long the wait would have been without the neighbour.
  */
 #include "analyze/why/why_blocked_internal.h"
 
@@ -164,8 +164,9 @@ uint32_t why_pressure_memory(struct why_walk *walk, const struct why_instance *i
 
 /* The sum of what neighbours that have the same name transferred. */
 struct neighbour {
-	uint32_t comm, thread; /* the first one's */
-	uint64_t bytes;
+	uint32_t comm;
+	struct why_neighbour sum;
+	uint64_t until; /* scratch: the end of its last request */
 };
 
 /* The requests that were in flight during a wait. */
@@ -178,8 +179,18 @@ struct wait_requests {
 	uint32_t neighbour_count;
 };
 
+/* Requests come by the time of their end, so that what overlaps counts once. */
+static void add_request(struct neighbour *neighbour, const struct model_io *io)
+{
+	uint64_t from = io->issue_ts > neighbour->until ? io->issue_ts : neighbour->until;
+
+	neighbour->sum.bytes += io->bytes;
+	neighbour->sum.ns += from < io->done_ts ? io->done_ts - from : 0;
+	neighbour->until = io->done_ts;
+}
+
 static void add_neighbour(struct wait_requests *requests, const struct model *model,
-			  const struct model_io *io)
+			  uint64_t from_ts, const struct model_io *io)
 {
 	uint32_t comm, at = 0;
 
@@ -191,9 +202,9 @@ static void add_neighbour(struct wait_requests *requests, const struct model *mo
 	if (at == NEIGHBOURS_MAX)
 		return;
 	if (at == requests->neighbour_count)
-		requests->neighbours[requests->neighbour_count++] =
-			(struct neighbour){comm, io->thread, 0};
-	requests->neighbours[at].bytes += io->bytes;
+		requests->neighbours[requests->neighbour_count++] = (struct neighbour){
+			.comm = comm, .sum.thread = io->thread, .until = from_ts};
+	add_request(&requests->neighbours[at], io);
 }
 
 static void add_own(struct wait_requests *requests, const struct why_blocked *blocked,
@@ -237,7 +248,7 @@ static void find_requests(struct why_walk *walk, const struct why_blocked *block
 		if (ios[i].flags & WAFFLE_IO_NEIGHBOUR && ios[i].done_ts <= blocked->to &&
 		    requests->disk && ios[i].disk == requests->disk &&
 		    model_host_of(model, ios[i].thread) == host)
-			add_neighbour(requests, model, &ios[i]);
+			add_neighbour(requests, model, blocked->from, &ios[i]);
 }
 
 /* A limit of the process for that disk. Several cgroups may have one: the lowest counts. */
@@ -274,15 +285,15 @@ static const struct neighbour *largest(const struct wait_requests *requests)
 	const struct neighbour *found = NULL;
 
 	for (uint32_t i = 0; i < requests->neighbour_count; i++)
-		if (!found || requests->neighbours[i].bytes > found->bytes)
+		if (!found || requests->neighbours[i].sum.bytes > found->sum.bytes)
 			found = &requests->neighbours[i];
 	return found;
 }
 
-/* If a limit held the requests back, the disk was busy with them for less than half of the wait. If
- * a neighbour made the disk slow, it moved more bytes for the neighbour than for this thread. */
+/* If a limit held the requests back, the disk was busy with them for less than half of the wait,
+ * and no neighbour matters. */
 static void add_disk(struct why_walk *walk, const struct why_blocked *blocked, bool write,
-		     struct pressure *pressure)
+		     struct pressure *pressure, struct why_disk_use *disk)
 {
 	const struct model *model = walk->model;
 	uint32_t pid = model->threads.data[blocked->thread].pid;
@@ -298,23 +309,27 @@ static void add_disk(struct why_walk *walk, const struct why_blocked *blocked, b
 		return;
 	}
 	neighbour = largest(&requests);
-	if (!neighbour || neighbour->bytes <= requests.own_bytes)
+	disk->own_bytes = requests.own_bytes;
+	if (!neighbour)
 		return;
-	add(pressure, ", disk shared with %.16s", model_thread_name(model, neighbour->thread));
+	disk->neighbour = neighbour->sum;
+	if (neighbour->sum.bytes <= disk->own_bytes ||
+	    !why_neighbour_counts(&neighbour->sum, blocked->to - blocked->from))
+		return;
 	add_meaning(walk, "meanwhile the disk did %s for %.16s (%u)",
-		    units_format_bytes(bytes, neighbour->bytes),
-		    model_thread_name(model, neighbour->thread),
-		    model_pid_real(model, model->threads.data[neighbour->thread].pid));
+		    units_format_bytes(bytes, neighbour->sum.bytes),
+		    model_thread_name(model, neighbour->sum.thread),
+		    model_pid_real(model, model->threads.data[neighbour->sum.thread].pid));
 }
 
 uint32_t why_pressure(struct why_walk *walk, const struct why_blocked *blocked,
-		      enum why_cause cause)
+		      enum why_cause cause, struct why_disk_use *disk)
 {
 	struct pressure pressure = {.len = 0}, all = {.len = 0};
 
 	add_memory(walk, blocked, &pressure);
 	if (cause == WHY_DISK_READ || cause == WHY_DISK_WRITE || cause == WHY_PAGE_FAULT_MAJOR)
-		add_disk(walk, blocked, cause == WHY_DISK_WRITE, &pressure);
+		add_disk(walk, blocked, cause == WHY_DISK_WRITE, &pressure, disk);
 	if (!pressure.len)
 		return blocked->object;
 	if (!blocked->object)

@@ -215,6 +215,7 @@ static void put_culprit(const struct why_printer *printer, const struct why_part
 		fputs(why_causes[part->cause].text, printer->out);
 	if (is_idle_loop(part->cause, part->idle))
 		fputs(IDLE_TEXT, printer->out);
+	why_put_neighbour(printer, &part->neighbour);
 	put_polls(printer, &part->polls);
 }
 
@@ -411,6 +412,7 @@ static void put_merged_culprit(const struct why_printer *printer,
 	}
 	if (is_idle_loop(part->cause, part->idle))
 		fputs(IDLE_TEXT, printer->out);
+	why_put_neighbour(printer, &part->neighbour);
 	put_polls(printer, &part->polls);
 }
 
