@@ -424,6 +424,9 @@ static void print_merged_part(const struct why_printer *printer, const struct wh
 	put_row_begin(printer, number, part->cause, part->grade, part->ns, merged->ns);
 	put_merged_culprit(printer, part);
 	fputc('\n', printer->out);
+	samples_print(printer->out, printer->why->sample_places,
+		      part->place_count ? &merged->places.data[part->place] : NULL,
+		      part->place_count, SAMPLES_INDENT);
 }
 
 static void print_merged_rest(const struct why_printer *printer, const struct why_merged *merged,
