@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import sys
+import time
 
 import pytest
 from tracer import PROGRAMS, tries
@@ -108,6 +109,17 @@ def test_a_wait_for_memory_names_the_limit_and_who_uses_the_memory(run, causes, 
     [limit, *_] = [row[1] for row in found if "memory.max" in row[1]]
     assert f"memory.max 64.0 MiB of {folder} used up, the most by holder (" in limit
     assert "of its cgroup's memory" in text
+
+
+@tries(3)
+def test_reads_of_files_name_the_limit_above_the_causes(run, causes, cgroup, file):
+    folder = cgroup("memory", {"memory.limit_in_bytes": str(32 * MIB), "memory.max": str(32 * MIB)})
+    victim = run("victim", folder, "again", file)
+    time.sleep(0.5)  # until it is full
+    found, text = causes(victim)
+    assert sum(row[2] for row in found if row[0] == "disk-read") > 0.3
+    assert re.search(rf"^  memory.max 32.0 MiB of {folder} used up, .*; pages of files are dropped early$",
+                     text.split("   1.")[0], re.M)
 
 
 @tries(3)

@@ -61,6 +61,62 @@ static void test_the_limit_is_shown_if_the_threads_own_page_faults_take_a_tenth(
 	}
 }
 
+/* Thread 11 reads a file in waits of 10 ms. Its cgroup has reached its limit at the end of the
+ * waits whose bits are in `full`. */
+static struct why *ask_reading(struct capture *capture, const char *function, unsigned full)
+{
+	const char *functions[] = {"io_schedule", function, "vfs_read"};
+	uint64_t at = MS;
+
+	capture_begin(capture, true);
+	file_on(capture, "/data/shard", 8);
+	kernel_stack_of(capture, 0xffff000000001000, functions, 3);
+	gets(capture, 1000, 1, 0, 11, 0, 0, 0);
+	for (unsigned i = 0; i < 4; i++, at += 20 * MS) {
+		uint64_t end = at + 10 * MS;
+		struct waffle_rec_memory memory = {.rec = {end, 11, WAFFLE_REC_MEMORY, 0},
+						   .cgroup = 7,
+						   .limit_bytes = 48 << 20,
+						   .used_bytes = 48 << 20};
+
+		waits(capture, at, 1, 11, 0, D, NR_READ, 3, 0, 0);
+		io_done(capture, at + 1000, end - 1000, 11, 0);
+		gets(capture, end, 1, 0, 11, 0, end, HARD);
+		if (full & 1u << i)
+			capture_add(capture, &memory);
+		wait_details(capture, at, end, 11, 1, 1, 0);
+	}
+	return ask(capture, at, &(struct why_query){.tid = 11, .from_ts = 1000, .to_ts = at});
+}
+
+static void test_a_full_cgroup_is_shown_if_reads_of_pages_take_a_quarter(void **state)
+{
+	static const struct {
+		const char *function;
+		unsigned full;
+		bool shown;
+	} rows[] = {
+		{"filemap_read", 15, true},
+		{"filemap_read", 9, true},
+		{"filemap_read", 0, false},
+		{"filemap_read", 14, false}, /* it filled up meanwhile */
+		{"filemap_read", 7, false},
+		{"iomap_dio_rw", 15, false}, /* past the memory for files */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct capture capture;
+		struct why *why = ask_reading(&capture, rows[i].function, rows[i].full);
+		const char *text = strtab_get(why->texts, why->instances.data[0].memory);
+
+		assert_string_equal(text, rows[i].shown ? "memory.max 48.0 MiB of cgroup 7 used "
+							  "up; pages of files are dropped early"
+							: "");
+		done(&capture, why);
+	}
+}
+
 /* ---- the disk ---- */
 
 static void request(struct capture *capture, uint64_t from, uint64_t to, uint32_t tid,
@@ -156,6 +212,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			test_the_limit_is_shown_if_the_threads_own_page_faults_take_a_tenth),
+		cmocka_unit_test(test_a_full_cgroup_is_shown_if_reads_of_pages_take_a_quarter),
 		cmocka_unit_test(
 			test_waits_with_different_neighbours_are_one_cause_with_the_largest),
 		cmocka_unit_test(test_a_neighbour_is_named_from_a_tenth_of_the_waits_on),

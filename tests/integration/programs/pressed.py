@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Uses a disk or memory until it is killed, as a thread of this name and in this cgroup, if any:
-pressed.py NAME CGROUP read FILE BYTES | write FILE | touch FILE | hold BYTES."""
+pressed.py NAME CGROUP read FILE BYTES | again FILE | write FILE | touch FILE |
+hold BYTES."""
 
 import mmap
 import os
@@ -15,6 +16,15 @@ def read(path, size):
     buffer, blocks = mmap.mmap(-1, size), os.fstat(file).st_size // size
     while True:
         os.preadv(file, [buffer], random.randrange(blocks) * size)
+
+
+def again(path):
+    file = os.open(path, os.O_RDONLY)
+    size = os.fstat(file).st_size
+    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)  # no other cgroup has its pages
+    while True:
+        for at in range(0, size, 1 << 20):
+            os.pread(file, 1 << 20, at)
 
 
 def write(path):
@@ -48,4 +58,4 @@ if cgroup:
     with open(f"{cgroup}/cgroup.procs", "w", encoding="utf-8") as procs:
         procs.write(str(os.getpid()))
 print("ready", flush=True)
-{"read": read, "write": write, "touch": touch, "hold": hold}[mode](*arguments)
+{"read": read, "again": again, "write": write, "touch": touch, "hold": hold}[mode](*arguments)

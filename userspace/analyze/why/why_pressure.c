@@ -141,23 +141,79 @@ static bool faults_matter(const struct why_walk *walk, const struct why_instance
 	return ns && ns >= (instance->to_ts - instance->from_ts) / FAULT_PARTS;
 }
 
+/* The limit counts if the thread's own reads of pages of files take at least this part. */
+#define READ_PARTS 4
+
+/* Whether the longest wait of a sum was for pages of a file. Direct I/O leaves none behind. */
+static bool reads_pages(struct why_walk *walk, const struct why_sum *sum)
+{
+	const struct why_step *step =
+		&walk->chains.data[sum->chain].steps[sum->part.step_count - 1];
+	struct why_stack stack = {0};
+
+	if (step->wait >= walk->model->waits.len)
+		return false;
+	why_stack_meaning(walk, walk->model->waits.data[step->wait].kernel_stack, &stack);
+	return stack.meaning.rule == MEANING_READ;
+}
+
+static bool reads_matter(struct why_walk *walk, const struct why_instance *instance)
+{
+	uint64_t ns = 0;
+
+	for (size_t i = 0; i < walk->sums.len; i++) {
+		const struct why_part *part = &walk->sums.data[i].part;
+
+		if (part->thread == instance->thread && part->cause == WHY_DISK_READ &&
+		    reads_pages(walk, &walk->sums.data[i]))
+			ns += part->ns;
+	}
+	return ns && ns >= (instance->to_ts - instance->from_ts) / READ_PARTS;
+}
+
+/* Whether the limit was reached all the time: some program's first read of a file fills its cgroup,
+ * too. */
+static bool is_always_full(const struct why_instance *instance, const struct model_memory *first,
+			   const struct model_memory *last)
+{
+	uint64_t part = (instance->to_ts - instance->from_ts) / READ_PARTS;
+
+	return first->ts <= instance->from_ts + part && last->ts + part >= instance->to_ts;
+}
+
+static uint32_t limit_text(struct why_walk *walk, const struct model_memory *memory, bool reads)
+{
+	struct pressure pressure = {.len = 0};
+
+	add_memory_limit(walk, memory, &pressure);
+	if (reads)
+		add(&pressure, "; pages of files are dropped early");
+	return strtab_put(walk->why->texts, pressure.text + strlen(", "),
+			  pressure.len - strlen(", "));
+}
+
 uint32_t why_pressure_memory(struct why_walk *walk, const struct why_instance *instance)
 {
 	const struct model_memory *all = walk->model->memories.data;
-	size_t len = walk->model->memories.len;
-	struct pressure pressure = {.len = 0};
-	size_t at;
+	size_t len = walk->model->memories.len, first, end;
+	bool reads;
 
-	if (!len || walk->no_chains || !faults_matter(walk, instance))
+	if (!len || walk->no_chains)
 		return 0;
-	at = lower_bound(len, i,
-			 all[i].thread < instance->thread || (all[i].thread == instance->thread &&
-							      all[i].ts <= instance->to_ts));
-	if (!at || all[at - 1].thread != instance->thread || all[at - 1].ts < instance->from_ts)
+	first = lower_bound(
+		len, i,
+		all[i].thread < instance->thread ||
+			(all[i].thread == instance->thread && all[i].ts < instance->from_ts));
+	end = lower_bound(len, i,
+			  all[i].thread < instance->thread || (all[i].thread == instance->thread &&
+							       all[i].ts <= instance->to_ts));
+	if (first >= end)
 		return 0;
-	add_memory_limit(walk, &all[at - 1], &pressure);
-	return strtab_put(walk->why->texts, pressure.text + strlen(", "),
-			  pressure.len - strlen(", "));
+	reads = is_always_full(instance, &all[first], &all[end - 1]) &&
+		reads_matter(walk, instance);
+	if (!reads && !faults_matter(walk, instance))
+		return 0;
+	return limit_text(walk, &all[end - 1], reads);
 }
 
 /* ---- disks ---- */

@@ -198,9 +198,9 @@ struct why_instance {
 	uint64_t own_ns;           /* of the parts that the capture itself caused */
 	uint32_t part, part_count; /* range in why.parts, the longest first */
 	bool loss;                 /* records were dropped during it */
-	/* Text in why.texts: the limit of memory that its cgroup had reached, if page faults take
-	 * much of the time; 0: none. A fault that the thread runs through has no wait that would
-	 * show it. */
+	/* Text in why.texts: the limit of memory that its cgroup had reached, if page faults or
+	 * reads of files take much of the time; 0: none. A fault that the thread runs through has
+	 * no wait that would show it, and a read does not show that the page had been there. */
 	uint32_t memory;
 	bool begun_before, unfinished;
 	bool left;         /* a call that did not return: it was over by to_ts */
