@@ -6,10 +6,9 @@ import os
 import pathlib
 import re
 import sys
-import time
 
 import pytest
-from tracer import PROGRAMS, tries
+from tracer import PROGRAMS, tries, wait_until
 from why_json import asker
 
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
@@ -115,8 +114,12 @@ def test_a_wait_for_memory_names_the_limit_and_who_uses_the_memory(run, causes, 
 def test_reads_of_files_name_the_limit_above_the_causes(run, causes, cgroup, file):
     folder = cgroup("memory", {"memory.limit_in_bytes": str(32 * MIB), "memory.max": str(32 * MIB)})
     victim = run("victim", folder, "again", file)
-    time.sleep(0.5)  # until it is full
-    found, text = causes(victim)
+    [used] = [folder / name for name in ("memory.usage_in_bytes", "memory.current") if (folder / name).exists()]
+    wait_until(lambda: int(used.read_text()) > 31 * MIB, "the cgroup is full")
+    try:
+        found, text = causes(victim)
+    finally:
+        victim.kill()  # another try must not find its pages
     assert sum(row[2] for row in found if row[0] == "disk-read") > 0.3
     assert re.search(rf"^  memory.max 32.0 MiB of {folder} used up, .*; pages of files are dropped early$",
                      text.split("   1.")[0], re.M)
