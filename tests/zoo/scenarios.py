@@ -40,9 +40,9 @@ class Scenario:
     log the share may be where a part of it is an estimate. `second` are the causes that
     must come next; `others` are those that may appear beside (small shares of `running` and
     `cpu-contention` may always). `object` is a kind; which one it is, is in the program's log;
-    `says` is all of what is said of it, and `adds` a pattern of what is said beside what the log has. `culprit`
-    is None where nobody who is traced is to blame, and `rounds` the number of the victim's spans.
-    A wait that others may end as well is certain only if none of them ran before the thread could
+    `says` is all of what is said of it, and `adds` a pattern of what is said beside what the log has.
+    `neighbour` is whom the disk was shared with. `culprit` is None where nobody who is traced is to
+    blame, and `rounds` the number of the victim's spans. A wait that others may end as well is certain only if none of them ran before the thread could
     check what it waited for: such a row may be `late`."""
 
     name: str
@@ -54,6 +54,7 @@ class Scenario:
     object: str | None = None
     says: str | None = None
     adds: str | None = None
+    neighbour: str | None = None
     share: float = 0.85
     grade: str = "certain"
     late: bool = False  # `likely` will do for a span in which the victim got its CPU late
@@ -350,7 +351,7 @@ SCENARIOS = (
         cause="disk-read",
         span="victim",
         object="file",
-        adds=", disk shared with neighbour",
+        neighbour="neighbour",
         share=0.8,
         needs=("disk",),
         victim=Seen("DR"),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Uses a disk or memory until it is killed, as a thread of this name and in this cgroup, if any:
-pressed.py NAME CGROUP read FILE BYTES | ring FILE BYTES | write FILE | touch FILE | hold BYTES."""
+pressed.py NAME CGROUP read FILE BYTES | ring FILE BYTES | again FILE | write FILE |
+touch FILE | hold BYTES."""
 
 import ctypes
 import mmap
@@ -45,6 +46,15 @@ def ring(path, size):
         struct.pack_into("I", completed, params[CQ_HEAD], count)
 
 
+def again(path):
+    file = os.open(path, os.O_RDONLY)
+    size = os.fstat(file).st_size
+    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)  # no other cgroup has its pages
+    while True:
+        for at in range(0, size, 1 << 20):
+            os.pread(file, 1 << 20, at)
+
+
 def write(path):
     file, block, count = os.open(path, os.O_RDWR | os.O_CREAT), bytes(1 << 20), 0
     while True:
@@ -76,4 +86,4 @@ if cgroup:
     with open(f"{cgroup}/cgroup.procs", "w", encoding="utf-8") as procs:
         procs.write(str(os.getpid()))
 print("ready", flush=True)
-{"read": read, "ring": ring, "write": write, "touch": touch, "hold": hold}[mode](*arguments)
+{"read": read, "ring": ring, "again": again, "write": write, "touch": touch, "hold": hold}[mode](*arguments)

@@ -28,9 +28,10 @@ struct why_blocked {
 
 /* ---- why_pressure.c ---- */
 
-/* The text of the awaited object, and of the limit or the neighbour that made the wait long. */
+/* The text of the awaited object, and of the limit that made the wait long. Fills in `disk`, which
+ * is all 0, if the wait was for one. */
 uint32_t why_pressure(struct why_walk *walk, const struct why_blocked *blocked,
-		      enum why_cause cause);
+		      enum why_cause cause, struct why_disk_use *disk);
 
 /* ---- why_woken.c ---- */
 

@@ -144,6 +144,7 @@ static int alike_compare(const void *left, const void *right, void *arg)
 static void add_sum(struct why_walk *walk, struct why_sum *to, const struct why_sum *sum)
 {
 	why_sampled_join(walk, to, sum);
+	why_neighbours_join(walk, to, sum);
 	to->part.ns += sum->part.ns;
 	to->part.stretches += sum->part.stretches;
 	if (to->part.lock != sum->part.lock)
@@ -423,7 +424,8 @@ void why_instance_judge(struct why_instance *instance, const struct why_walk *wa
 		instance->loss = true;
 }
 
-static void grade(struct why_sum *sum, const struct why_instance *instance)
+static void finish(const struct why_walk *walk, struct why_sum *sum,
+		   const struct why_instance *instance)
 {
 	/* We can only guess when the span moved to the other thread. */
 	bool elsewhere = instance->ended_by != MODEL_NONE;
@@ -434,6 +436,7 @@ static void grade(struct why_sum *sum, const struct why_instance *instance)
 		sum->part.polls = (struct why_polls){0};
 	if (doubtful && sum->part.grade == WHY_GRADE_CERTAIN)
 		sum->part.grade = WHY_GRADE_LIKELY;
+	sum->part.neighbour = why_neighbours_most(walk, sum);
 }
 
 void why_instance_take(struct why *why, struct why_walk *walk, struct why_instance *instance)
@@ -446,7 +449,7 @@ void why_instance_take(struct why *why, struct why_walk *walk, struct why_instan
 	for (size_t i = 0; i < walk->sums.len; i++) {
 		struct why_sum *sum = &walk->sums.data[i];
 
-		grade(sum, instance);
+		finish(walk, sum, instance);
 		instance->own_ns += is_of_capture(walk, &sum->part) ? sum->part.ns : 0;
 		why_sampled_take(walk, sum, &sum->part);
 		sum->part.step = (uint32_t)why->steps.len;
@@ -474,7 +477,7 @@ void why_instance_parts(struct why *why, struct why_walk *walk, struct why_insta
 	for (size_t i = 0; i < walk->sums.len; i++) {
 		struct why_sum *sum = &walk->sums.data[i];
 
-		grade(sum, instance);
+		finish(walk, sum, instance);
 		why_sampled_take(walk, sum, &sum->part);
 		why->parts.data[why->parts.len++] = sum->part;
 	}
@@ -547,6 +550,7 @@ void why_instance_walk(struct why_walk *walk, struct why_instance *instance)
 	walk->depth = 0;
 	walk->sums.len = 0;
 	walk->sampled.len = 0;
+	walk->neighbours.len = 0;
 	if (walk->more_sums.len)
 		map_free(&walk->more_sums);
 	walk->instances++;

@@ -44,12 +44,27 @@ struct why_sum {
 	uint32_t chain; /* index in why_walk.chains */
 	/* Its samples: a linked list in why_walk.sampled; MODEL_NONE: none. */
 	uint32_t sampled_first, sampled_last;
-	uint32_t next; /* sum with the same key in why_walk.more_sums, or MODEL_NONE */
+	/* Its neighbours at the disk: a linked list in why_walk.neighbours; MODEL_NONE: none. */
+	uint32_t neighbours;
+	uint64_t disk_own_bytes; /* that the disk moved for the waiting threads themselves */
+	uint32_t next;           /* sum with the same key in why_walk.more_sums, or MODEL_NONE */
 };
 
 /* A sample of a sum, and the next one of the same sum, or MODEL_NONE. */
 struct why_sampled {
 	uint32_t sample; /* in model.samples */
+	uint32_t next;
+};
+
+/* What a disk did in a wait for it. */
+struct why_disk_use {
+	struct why_neighbour neighbour; /* the one with the most bytes */
+	uint64_t own_bytes;             /* that it moved for the waiting thread */
+};
+
+/* What it did for one neighbour in the waits of a sum, and the next one, or MODEL_NONE. */
+struct why_neighbour_node {
+	struct why_neighbour neighbour;
 	uint32_t next;
 };
 
@@ -133,6 +148,7 @@ struct why_walk {
 	bool cpus_shared;    /* cpu_switches and cpu_begins belong to another walk */
 	VEC(struct why_quota_user) quota_users; /* by cgroup, then thread */
 	VEC(struct why_sampled) sampled;
+	VEC(struct why_neighbour_node) neighbours;
 	sample_counts sample_counts; /* scratch */
 	size_t sample_found;         /* cache: the last sample looked up */
 	size_t switch_found;         /* cache: the last switch looked up */
@@ -210,6 +226,7 @@ struct why_verdict {
 	uint32_t object;
 	bool idle; /* as in struct why_part */
 	struct why_polls polls;
+	struct why_disk_use disk;
 	/* WHY_VERDICT_FOLLOW */
 	struct why_link link;
 };
@@ -269,6 +286,14 @@ void why_sampled_add(struct why_walk *walk, struct why_sum *sum, const struct wh
 void why_sampled_join(struct why_walk *walk, struct why_sum *to, const struct why_sum *from);
 /* Sums up the samples of a sum by place. Writes them to why.places, and the range to `part`. */
 void why_sampled_take(struct why_walk *walk, const struct why_sum *sum, struct why_part *part);
+
+/* ---- why_neighbours.c ---- */
+/* Adds what the disk did in a wait to a sum. */
+void why_neighbours_add(struct why_walk *walk, struct why_sum *sum, const struct why_disk_use *use);
+/* Adds the neighbours of `from` to those of `to`. */
+void why_neighbours_join(struct why_walk *walk, struct why_sum *to, const struct why_sum *from);
+/* The neighbour that the disk was shared with in the waits of a sum; bytes 0: there is none. */
+struct why_neighbour why_neighbours_most(const struct why_walk *walk, const struct why_sum *sum);
 
 /* ---- why_switches.c ---- */
 /* Index of the first switch at or after ts. */

@@ -69,8 +69,9 @@ const struct sample_place *sample_places_get(const struct sample_places *places,
 
 static uint32_t place_number(struct sample_places *places, const struct sample_place *place)
 {
-	const uint32_t key[4] = {(uint32_t)place->kernel << 8 | place->spin,
-				 (uint32_t)place->syscall, place->text, place->module};
+	const uint32_t key[5] = {(uint32_t)place->kernel << 8 | place->spin,
+				 (uint32_t)place->syscall, place->text, place->module,
+				 place->generator};
 	uint32_t number = keymap_get(&places->known, key, sizeof(key));
 
 	if (number != MAP_NONE)
@@ -96,6 +97,7 @@ uint32_t *sample_places_take(struct sample_places *places, const struct sample_p
 		place.text = strtab_take(places->texts, from->texts, place.text);
 		place.function = strtab_take(places->texts, from->texts, place.function);
 		place.module = strtab_take(places->texts, from->texts, place.module);
+		place.generator = strtab_take(places->texts, from->texts, place.generator);
 		numbers[i] = place_number(places, &place);
 	}
 	return numbers;
@@ -198,6 +200,18 @@ static uint32_t python_text(const struct sample_places *places, const char *func
 	return number;
 }
 
+/* What may have generated the code at the top of a stack; 0: unknown. */
+static uint32_t generator_of(const struct sample_places *places, const struct model_sample *sample)
+{
+	const struct store_stack *stack =
+		store_reader_stack(places->model->reader, sample->user_stack);
+
+	if (!stack || !stack->count)
+		return 0;
+	return text_of(places, stack_names_generator(places->names, stack->pid, stack->addresses[0],
+						     sample->ts));
+}
+
 static uint32_t user_place(struct sample_places *places, const struct model_sample *sample)
 {
 	struct sample_place place = {.syscall = -1};
@@ -210,6 +224,8 @@ static uint32_t user_place(struct sample_places *places, const struct model_samp
 			     ? python_text(places, leaf.function, leaf.file, true)
 			     : place.function;
 	place.module = text_of(places, leaf.module ? path_base(leaf.module) : NULL);
+	if (!leaf.function && !leaf.module)
+		place.generator = generator_of(places, sample);
 	if (leaf.spins)
 		place.spin = SAMPLE_SPIN_USER;
 	return place_number(places, &place);
@@ -399,6 +415,9 @@ char *sample_place_text(const struct sample_places *places, uint32_t number)
 		fprintf(out, "%s, user", strtab_get(places->texts, place->text));
 	else if (place->module)
 		fprintf(out, "%s without names, user", strtab_get(places->texts, place->module));
+	else if (place->generator)
+		fprintf(out, "code in no known file, as %s generates, user",
+			strtab_get(places->texts, place->generator));
 	else
 		fputs("unknown code, user", out);
 	if (place->spin)

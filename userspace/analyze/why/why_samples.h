@@ -38,6 +38,8 @@ struct sample_place {
 	uint32_t text;
 	uint32_t function; /* the same without what the interpreter did for it */
 	uint32_t module;   /* base name of the function's file; 0: none */
+	/* In no known file: what may have generated the code, such as "the JVM"; 0: unknown. */
+	uint32_t generator;
 };
 
 /* A place, and how many samples show it. */

@@ -130,6 +130,7 @@ static struct why_sum *sum_find(struct why_walk *walk, const struct why_part *pa
 						  .site = site,
 						  .chain = found,
 						  .sampled_first = MODEL_NONE,
+						  .neighbours = MODEL_NONE,
 						  .next = next};
 	return &walk->sums.data[found];
 }
@@ -218,6 +219,7 @@ void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
 		sum->part.lock = 0;
 	why_polls_add(&sum->part.polls, &verdict->polls);
 	why_sampled_add(walk, sum, verdict);
+	why_neighbours_add(walk, sum, &verdict->disk);
 	if (ns > sum->longest_ns) {
 		sum->longest_ns = ns;
 		sum->part.span = part.span;

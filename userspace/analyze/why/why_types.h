@@ -149,6 +149,21 @@ struct why_polls {
 	uint32_t wait; /* the last one whose stack is known, in model.waits; or MODEL_NONE */
 };
 
+/* A thread whose requests had a disk busy while others waited for it. Threads of its name count as
+ * one, and it is the first one of them. */
+struct why_neighbour {
+	uint32_t thread;
+	uint64_t bytes; /* that the disk moved for it in the waits; 0: there is no such thread */
+	uint64_t ns;    /* how long any of its requests was in flight in the waits */
+};
+
+/* Whether waits of `ns` in all were for a disk that was busy with a neighbour for at least a tenth
+ * of that. */
+static inline bool why_neighbour_counts(const struct why_neighbour *neighbour, uint64_t ns)
+{
+	return neighbour->bytes && neighbour->ns >= ns / 10;
+}
+
 /* The time of an instance with one cause and one culprit, summed over all its stretches. */
 struct why_part {
 	enum why_cause cause;
@@ -178,6 +193,7 @@ struct why_part {
 	bool idle;
 	bool capture;           /* the capture itself caused it */
 	struct why_polls polls; /* of its sleeps; sleeps 0: it does not poll */
+	struct why_neighbour neighbour;
 	/* Where the culprit ran, by its samples: a range in why.places, by falling count. */
 	uint32_t place, place_count;
 };
@@ -191,9 +207,9 @@ struct why_instance {
 	uint64_t own_ns;           /* of the parts that the capture itself caused */
 	uint32_t part, part_count; /* range in why.parts, the longest first */
 	bool loss;                 /* records were dropped during it */
-	/* Text in why.texts: the limit of memory that its cgroup had reached, if page faults take
-	 * much of the time; 0: none. A fault that the thread runs through has no wait that would
-	 * show it. */
+	/* Text in why.texts: the limit of memory that its cgroup had reached, if page faults or
+	 * reads of files take much of the time; 0: none. A fault that the thread runs through has
+	 * no wait that would show it, and a read does not show that the page had been there. */
 	uint32_t memory;
 	bool begun_before, unfinished;
 	bool left;         /* a call that did not return: it was over by to_ts */

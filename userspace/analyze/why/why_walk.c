@@ -38,6 +38,7 @@ void why_walk_free(struct why_walk *walk)
 	map_free(&walk->more_sums);
 	vec_free(&walk->chains);
 	vec_free(&walk->sampled);
+	vec_free(&walk->neighbours);
 	vec_free(&walk->sample_counts);
 }
 

@@ -15,8 +15,13 @@
 struct why_verdict why_blocked_end(struct why_walk *walk, const struct why_blocked *blocked,
 				   enum why_cause cause, enum why_grade grade, uint32_t culprit)
 {
-	return why_verdict_end(walk, cause, why_grade_least(blocked->grade, grade), culprit,
-			       why_pressure(walk, blocked, cause));
+	struct why_disk_use disk = {.own_bytes = 0};
+	struct why_verdict verdict =
+		why_verdict_end(walk, cause, why_grade_least(blocked->grade, grade), culprit,
+				why_pressure(walk, blocked, cause, &disk));
+
+	verdict.disk = disk;
+	return verdict;
 }
 
 struct why_verdict why_blocked_follow(struct why_walk *walk, const struct why_blocked *blocked,

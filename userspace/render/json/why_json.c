@@ -313,6 +313,18 @@ static void polls_json(const struct why_json_printer *printer, const struct why_
 	json_object_end(json);
 }
 
+static void neighbour_json(const struct why_json_printer *printer,
+			   const struct why_neighbour *neighbour)
+{
+	if (!neighbour->bytes)
+		return;
+	json_key(printer->json, "disk_shared_with");
+	json_object_begin(printer->json);
+	thread_fields(printer, neighbour->thread);
+	json_field_u64(printer->json, "bytes", neighbour->bytes);
+	json_object_end(printer->json);
+}
+
 static void cause_json(const struct why_json_printer *printer, const struct why_instance *instance,
 		       const struct why_part *part)
 {
@@ -342,6 +354,7 @@ static void cause_json(const struct why_json_printer *printer, const struct why_
 		keys_json(printer, "keys", part->span);
 	text_field(printer, "object", part->object);
 	json_object_end(json);
+	neighbour_json(printer, &part->neighbour);
 	samples_json(json, printer->why, why_part_places(printer->why, part), part->place_count);
 	cause_records_json(printer, part);
 	json_key(json, "chain");

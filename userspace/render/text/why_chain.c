@@ -163,6 +163,14 @@ static void put_runnable(const struct why_printer *printer, const struct why_ste
 	put_meaning(printer, step);
 }
 
+void why_put_neighbour(const struct why_printer *printer, const struct why_neighbour *neighbour)
+{
+	if (!neighbour->bytes)
+		return;
+	fputs(", disk shared with ", printer->out);
+	why_put(printer, model_thread_name(printer->model, neighbour->thread));
+}
+
 void why_put_frequency(const struct why_printer *printer, const struct why_step *step)
 {
 	if (step->cpu_khz && step->cpu_khz < step->cpu_max_khz - step->cpu_max_khz / 20)

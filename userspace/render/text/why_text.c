@@ -261,6 +261,7 @@ static void put_culprit(const struct why_printer *printer, const struct why_part
 	if (is_idle_loop(part->cause, part->idle))
 		fputs(IDLE_TEXT, printer->out);
 	put_lock(printer, part);
+	why_put_neighbour(printer, &part->neighbour);
 	put_polls(printer, &part->polls);
 }
 
@@ -457,6 +458,7 @@ static void put_merged_culprit(const struct why_printer *printer,
 	}
 	if (is_idle_loop(part->cause, part->idle))
 		fputs(IDLE_TEXT, printer->out);
+	why_put_neighbour(printer, &part->neighbour);
 	put_polls(printer, &part->polls);
 }
 
@@ -468,6 +470,9 @@ static void print_merged_part(const struct why_printer *printer, const struct wh
 	put_row_begin(printer, number, part->cause, part->grade, part->ns, merged->ns);
 	put_merged_culprit(printer, part);
 	fputc('\n', printer->out);
+	samples_print(printer->out, printer->why->sample_places,
+		      part->place_count ? &merged->places.data[part->place] : NULL,
+		      part->place_count, SAMPLES_INDENT);
 }
 
 static void print_merged_rest(const struct why_printer *printer, const struct why_merged *merged,
