@@ -231,7 +231,8 @@ static void say_picked(const struct why_query *query, const struct model *model)
 						   : "there are no spans",
 			 query->comm ? "these are the threads of a Go program, whose runtime moves "
 				       "goroutines between them"
-				     : "this is the busiest thread");
+			 : query->stuck ? "this is a thread that hangs, as no thread does much"
+					: "this is the busiest thread");
 }
 
 static int pick(struct why_query *query, const struct why_cli *cli, const struct model *model,

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/why/why_hang.h"
 #include "analyze/why/why_parts_internal.h"
 #include "util/clock.h"
 #include "util/memory.h"
@@ -364,6 +365,52 @@ static void pick_go_threads(struct why_query *query, const struct model *model,
 	query->tid = 0;
 }
 
+/* ---- threads that hang ---- */
+
+/* A thread that is blocked for most of the time and uses less than this part of a CPU explains less
+ * than one that hangs. */
+#define IDLE_PARTS 20
+
+/* A thread that is stuck; of several, the main thread of a process that the user named, then the
+ * first one in the order of the hangs. MODEL_NONE: none. */
+static uint32_t stuck_thread(const struct why_hangs *hangs, const struct model *model)
+{
+	uint32_t found = MODEL_NONE;
+
+	for (size_t i = 0; i < hangs->waits.len; i++) {
+		uint32_t number = model->open_waits.data[hangs->waits.data[i].wait].thread;
+		const struct model_thread *thread = &model->threads.data[number];
+
+		if (!hangs->waits.data[i].stuck || !thread->has_sched)
+			continue;
+		if (thread->tid == thread->pid && is_of_root(model, number))
+			return number;
+		if (found == MODEL_NONE)
+			found = number;
+	}
+	return found;
+}
+
+/* If the busiest thread is next to idle, a thread that hangs takes its place. */
+static void pick_stuck(struct why_query *query, const struct model *model,
+		       const struct model_thread *busiest)
+{
+	uint64_t length = model->end_ts - model->start_ts;
+	struct why_hangs hangs;
+	uint32_t stuck;
+
+	if (busiest->running_ns > length / IDLE_PARTS || busiest->blocked_ns < length / 2)
+		return;
+	why_hangs_find(&hangs, model, query->names);
+	stuck = stuck_thread(&hangs, model);
+	why_hangs_free(&hangs);
+	if (stuck == MODEL_NONE)
+		return;
+	pick_one(query, model, &model->threads.data[stuck]);
+	query->comm = NULL;
+	query->stuck = true;
+}
+
 /* ---- the query ---- */
 
 /* Rejects a query for spans none of which is selected. */
@@ -402,5 +449,6 @@ int why_pick(struct why_query *query, const struct model *model, const struct wh
 				 spans_left_out(model));
 	pick_one(query, model, busiest);
 	pick_go_threads(query, model, busiest);
+	pick_stuck(query, model, busiest);
 	return 0;
 }
