@@ -20,18 +20,18 @@ def state_of(task):
     return (task / "stat").read_text().rpartition(")")[2].split()[0]
 
 
-def until_blocked(program, names, call="futex"):
-    """Waits until the threads of these names are blocked in a futex."""
+def until_blocked(program, names):
+    """Waits until the threads of these names are blocked in a futex, or in one with priority inheritance."""
     folder = pathlib.Path(f"/proc/{program.pid}/task")
 
     def blocked():
         tasks = {(task / "comm").read_text().strip(): task for task in folder.iterdir()}
         return set(names) <= set(tasks) and all(
-            state_of(tasks[name]) == BLOCKED and call in (tasks[name] / "wchan").read_text()
+            state_of(tasks[name]) == BLOCKED and re.search("futex|rt_mutex", (tasks[name] / "wchan").read_text())
             for name in names
         )
 
-    wait_until(blocked, f"{names} in {call}")
+    wait_until(blocked, f"{names} in a futex")
 
 
 @pytest.fixture
@@ -167,6 +167,30 @@ def test_a_deadlock_during_the_capture_has_its_time(waffle, built, start):
         assert found[name]["user_stack"]
 
 
+def test_a_thread_that_the_c_library_stopped_is_a_deadlock(hang, waffle):
+    path, answer = hang("inherit", ["ring-0", "ring-1"], "--stacks", "sched")
+    assert answer["deadlocks"] == 1
+    found = waits(answer)
+    stopped, waiting = sorted((found["ring-0"], found["ring-1"]), key=lambda wait: bool(wait["owner"]))
+    assert stopped["deadlock"] == 0 and not stopped["owner"] and "ring_thread" in functions(stopped)
+    assert owner(waiting) == stopped["thread"]["comm"] and waiting["stuck"]
+    first = waffle.ok("why", path).stdout.splitlines()[0]
+    assert re.match(rf"deadlock: {owner(waiting)} \(\d+\) is stopped for ever by the C library", first)
+
+
+def test_a_thread_that_hangs_is_explained_though_another_one_beats(waffle, built, start):
+    program = start(built("hangs.c", "-O2", "-pthread", "-g"), "two", env={**os.environ, "BEATS": "1"})
+    program.until("going")
+    until_blocked(program, ["ring-0", "ring-1"])
+    path = waffle.path()
+    waffle.ok("attach", "--pid", program.pid, "--duration", "300ms", "-o", path, "--no-report")
+    answer = asker(waffle)(path)
+    assert answer["deadlocks"] == 1 and "standstills" not in answer
+    assert answer["instances"][0]["thread"]["comm"] == "hangs"  # the main thread, which joins one of them
+    assert {wait["thread"]["comm"] for wait in answer["open_waits"] if wait["stuck"]} == {
+        "hangs", "ring-0", "ring-1"}
+
+
 def until_all_blocked(program):
     tasks = list(pathlib.Path(f"/proc/{program.pid}/task").iterdir())
     wait_until(lambda: all("futex" in (task / "wchan").read_text() for task in tasks), "futex")
@@ -190,6 +214,53 @@ def test_locks_of_python_have_no_recorded_owner(waffle, start):
     assert not any(wait["owner"] for wait in answer["open_waits"])
     for wait in answer["open_waits"]:  # unwound through functions of the C library
         assert "PyThread_acquire_lock_timed" in functions(wait)
+
+
+@pytest.mark.parametrize("python", interpreters())
+def test_a_deadlock_of_python_shows_though_other_threads_go_on(waffle, start, python):
+    program = start(python, PROGRAMS / "hangs.py", "beats")
+    program.until("ready")
+    path = waffle.path()
+    waffle.ok("attach", "--pid", program.pid, "--duration", "300ms", "-o", path, "--no-report", "--stacks", "sched")
+    answer = asker(waffle)(path)
+    assert answer["deadlocks"] == 0 and answer["standstills"] == 1
+    stuck = [wait for wait in answer["open_waits"] if wait["stuck"]]
+    assert answer["open_waits"][:len(stuck)] == stuck and len(stuck) in (2, 3)  # the join is known by name
+    assert [python_functions(wait)[0] for wait in stuck].count("take") == 2
+    name = re.escape(interpreter_name(program))
+    assert re.match(rf"may be a deadlock: [23] of 5 threads of {name} \({program.pid}\) have waited",
+                    waffle.ok("why", path).stdout)
+    assert answer["instances"][0]["thread"]["tid"] in [wait["thread"]["tid"] for wait in stuck]
+
+
+IDLE = """
+import queue, sys, threading, time
+from concurrent.futures import ThreadPoolExecutor
+pool = ThreadPoolExecutor(3)
+list(pool.map(time.sleep, [0.01] * 6))
+work, ready = queue.Queue(), threading.Condition()
+workers = [threading.Thread(target=work.get, daemon=True) for _ in range(2)]
+def waits():
+    with ready:
+        ready.wait()
+for thread in workers + [threading.Thread(target=each, daemon=True) for each in (waits, workers[0].join)]:
+    thread.start()
+print("ready", flush=True)
+while True:
+    time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize("python", interpreters())
+def test_idle_pools_of_python_are_no_deadlock(waffle, start, python):
+    program = start(python, "-c", IDLE)
+    program.until("ready")
+    path = waffle.path()
+    waffle.ok("attach", "--pid", program.pid, "--duration", "300ms", "-o", path, "--no-report", "--stacks", "sched")
+    answer = asker(waffle)(path)
+    assert len(answer["open_waits"]) >= 7 and "standstills" not in answer
+    assert not any(wait["stuck"] for wait in answer["open_waits"])
+    assert answer["instances"][0]["thread"]["tid"] == program.pid
 
 
 @pytest.mark.parametrize("wakes", (True, False))

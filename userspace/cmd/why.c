@@ -264,6 +264,7 @@ static void say_picked(const struct why_query *query, const struct model *model)
 					  : "there are no spans",
 		query->program ? "this is a Go program as a whole: goroutines are not followed, "
 				 "but its goroutine profile (net/http/pprof) shows where they wait"
+		: query->stuck ? "this is a thread that hangs, as no thread does much"
 			       : "this is the busiest thread");
 }
 

@@ -199,6 +199,7 @@ struct model_open_wait {
 	uint32_t kernel_stack, user_stack;
 	uint32_t object; /* as of a model_wait; 0: unknown */
 	uint32_t flags;  /* WAFFLE_OPEN_WAIT_* */
+	uint32_t args;   /* as in a model_switch */
 	int16_t syscall; /* -1: none */
 	uint16_t task_state;
 	bool before; /* it began before the capture */
