@@ -55,6 +55,33 @@ bool collective_is_incomplete(const struct model_collective *collective)
 	return collective->count < collective->nranks || !collective->comparable;
 }
 
+bool collective_needs_others(const struct gather *gather,
+			     const struct model_collective *collective)
+{
+	const struct model_rank_call *last = &collective->calls[collective->count - 1];
+	bool root = false;
+
+	if (!collective->mpi || collective->synchronizes)
+		return collective->synchronizes;
+	/* Without elements there is nothing to wait for, but a message waits nevertheless. */
+	if (collective->data == MODEL_DATA_NONE && collective->flow != FLOW_NONE &&
+	    collective->flow != FLOW_PAIR)
+		return false;
+	for (uint32_t i = 0; i < collective->count; i++)
+		root |= collective->calls[i].pid == gather->pid &&
+			collective->calls[i].rank == collective->root;
+	switch (collective->flow) {
+	case FLOW_FROM_ROOT:
+		return !root;
+	case FLOW_TO_ROOT:
+		return root;
+	case FLOW_PAIR: /* the receiver is the last one */
+		return last->pid == gather->pid && (collective->count > 1 || !collective->rooted);
+	default:
+		return true;
+	}
+}
+
 static bool is_own(const struct gather *gather, uint32_t thread)
 {
 	return thread == gather->walk->model->spans.data[gather->sync->span].thread;
@@ -139,7 +166,10 @@ static void gather_collective(struct gather *gather, const struct model_collecti
 
 	if (!collective)
 		return;
-	if (!gather->incomplete && collective_is_incomplete(collective))
+	gather->found++;
+	if (collective_is_incomplete(collective) &&
+	    (!gather->incomplete ||
+	     (collective->mpi && !collective_needs_others(gather, gather->incomplete))))
 		gather->incomplete = collective;
 	if (!gather->peers_busy && !collective->mpi && !collective_is_incomplete(collective) &&
 	    others_are_busy(gather, collective))
