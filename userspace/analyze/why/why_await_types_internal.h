@@ -15,6 +15,7 @@ struct why_arrival {
 	uint32_t site;                             /* of the call */
 	/* span MODEL_NONE: it had not arrived when the capture ended. */
 	uint32_t span, thread, rank;
+	bool of_root; /* it is the root of the collective, and not the last rank */
 	enum why_grade grade;
 };
 
