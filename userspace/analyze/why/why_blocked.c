@@ -587,7 +587,8 @@ struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_s
 		blocked.waiting.outside = true;
 	}
 	blocked.waiting.any |= why_go_is_any(walk, &blocked);
-	of_call = stretch->await.sync != MODEL_NONE && is_of_call(&blocked);
+	of_call = stretch->await.sync != MODEL_NONE && !why_await_polls(walk, &stretch->await) &&
+		  is_of_call(&blocked);
 	if (!of_call && blocked.stack.meaning.rule != MEANING_STOPPED) {
 		find_end(walk, &blocked, step);
 		if (!blocked.missed && why_blocked_find_ready(walk, &blocked, step->series_last))

@@ -110,8 +110,8 @@ struct site_key {
 	ROLE(MPI_SEND_INIT, "mpi_send_init") /* as SEND: a persistent request */                   \
 	ROLE(MPI_RECV_INIT, "mpi_recv_init")                                                       \
 	/* source, tag, comm, message, status; at the return handle (of the message), matched and, \
-	 * if it does not wait, done */                                                            \
-	ROLE(MPI_MPROBE, "mpi_mprobe")                                                             \
+	 * if it does not wait, done. MPI_Probe has no message. */                                 \
+	WAIT(MPI_MPROBE, "mpi_mprobe")                                                             \
 	/* handle (of the message); of a nonblocking one message_handle instead */                 \
 	WAIT(MPI_MRECV, "mpi_mrecv")                                                               \
 	ROLE(MPI_START, "mpi_start") /* as WAIT, without status */                                 \
