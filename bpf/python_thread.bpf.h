@@ -21,13 +21,15 @@ static __always_inline __u64 word_at(__u64 address)
 	return bpf_probe_read_user(&word, sizeof(word), (void *)address) ? 0 : word;
 }
 
-/* The tid of a thread as its process sees it. */
+/* The tid of a thread as its process sees it. It is read by a helper, since the verifier takes
+ * milliseconds for a pointer that is followed from `task` (task_untrusted(), wait.h). */
 static __always_inline __u32 task_seen_tid(struct task_struct *task)
 {
-	struct pid *pid = task->thread_pid;
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
 	struct upid upid = {};
+	__u32 level = BPF_CORE_READ(pid, level);
 
-	bpf_core_read(&upid, sizeof(upid), &pid->numbers[pid->level]);
+	bpf_core_read(&upid, sizeof(upid), &pid->numbers[level]);
 	return upid.nr;
 }
 

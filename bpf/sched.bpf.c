@@ -120,14 +120,14 @@ static __always_inline void waits_for(struct thread_state *state, __u32 number)
 /* How long a thread that is woken has waited, if that needs details; 0: it does not. A wait that
  * began before the capture counts as just long enough: only the stack of its end shows what it was
  * for. */
-static __always_inline __u64 waited_long(const struct thread_state *state, __u32 flags)
+static __always_inline __u64 waited_long(const struct thread_state *state)
 {
 	__u64 waited_ns;
 
 	if (!(config.wait_sources & WAFFLE_WAIT_STACKS))
 		return 0;
 	if (state->on_cpu == THREAD_UNSEEN)
-		return flags & WAFFLE_SWITCH_NEW ? 0 : config.wait_min_ns ?: 1;
+		return config.wait_min_ns ?: 1;
 	if (!state->wait.blocks)
 		return 0;
 	waited_ns = state->wake_ts - state->wait.from_ts;
@@ -146,6 +146,9 @@ static __always_inline void waker_name(struct task_struct *waker, __u64 now)
 		thread_name_try(state, waker);
 }
 
+/* The program of new threads, WAFFLE_SWITCH_NEW, has no code that walks stacks or reads names, as
+ * the verifier would check that once more at each start. A thread that starts another one has its
+ * name read when it wakes an older one, or blocks. */
 static __always_inline void woken(void *ctx, struct task_struct *task, __u32 flags)
 {
 	struct thread_state *state = finished ? NULL : thread_get(task);
@@ -156,15 +159,18 @@ static __always_inline void woken(void *ctx, struct task_struct *task, __u32 fla
 		return;
 	waker = bpf_get_current_task_btf();
 	state->wake_ts = bpf_ktime_get_ns();
-	if (target_maybe(waker->tgid))
-		waker_name(waker, state->wake_ts);
-	else
+	if (!target_maybe(waker->tgid))
 		name_stranger(waker);
+	else if (!(flags & WAFFLE_SWITCH_NEW))
+		waker_name(waker, state->wake_ts);
 	state->waker_tid = waker->pid;
 	state->wake_flags = flags | interrupt_flags(ctx, waker, state);
 	if (state->on_cpu != THREAD_ON_CPU)
 		waits_for(state, task->thread_info.cpu + 1);
-	waited_ns = waited_long(state, flags);
+	/* A new thread has not waited. */
+	if (flags & WAFFLE_SWITCH_NEW)
+		return;
+	waited_ns = waited_long(state);
 	if (waited_ns)
 		wake_emit(ctx, task, state->wake_flags & WAKER_FLAGS, state->wake_ts, waited_ns);
 }

@@ -38,6 +38,18 @@ __noinline int thread_name_wanted(__u32 tgid)
 	return python_of(tgid) != NULL;
 }
 
+/* These two are global, so that the verifier checks them once, not once on each path to them. */
+__noinline int thread_name_text(const struct waffle_python *python, __u64 object)
+{
+	return python ? waffle_python_text(NULL, python, object) : WAFFLE_TEXT_OTHER;
+}
+
+__noinline int thread_name_attributes(const struct waffle_python *python, __u64 object,
+				      struct waffle_python_table *table)
+{
+	return python && table && waffle_python_attributes(NULL, python, object, table);
+}
+
 static long outer_frame(__u32 index, void *context)
 {
 	struct name_search *search = context;
@@ -63,7 +75,7 @@ static long attribute_look(__u32 index, void *context)
 	if (index >= search->table.count)
 		return 1;
 	key = word_at(waffle_python_key_at(&search->table, index));
-	text = key ? waffle_python_text(NULL, search->python, key) : WAFFLE_TEXT_OTHER;
+	text = key ? thread_name_text(search->python, key) : WAFFLE_TEXT_OTHER;
 	if (text == WAFFLE_TEXT_NATIVE_ID) {
 		search->seen_tid = waffle_python_number(
 			NULL, search->python,
@@ -115,10 +127,10 @@ __noinline int thread_name_emit(__u32 tgid)
 		return THREAD_NAME_LATER;
 	code = word_at(search.outermost + python->frame_code) & ~WAFFLE_PYTHON_MARKS;
 	function = word_at(code + python->code_short_name);
-	if (waffle_python_text(NULL, python, function) != WAFFLE_TEXT_BOOTSTRAP)
+	if (thread_name_text(python, function) != WAFFLE_TEXT_BOOTSTRAP)
 		return THREAD_NAME_NONE;
 	object = word_at(search.outermost + python->frame_locals) & ~WAFFLE_PYTHON_MARKS;
-	if (!waffle_python_attributes(NULL, python, object, &search.table))
+	if (!thread_name_attributes(python, object, &search.table))
 		return THREAD_NAME_LATER;
 	bpf_loop(KEYS_MAX, attribute_look, &search, 0);
 	if (!search.name_at || !search.seen_tid || search.seen_tid != task_seen_tid(task))

@@ -86,6 +86,8 @@ bool __wrap_stack_names_has_variable(struct stack_names *names, const struct sto
 bool __wrap_stack_names_is_go(struct stack_names *names, const struct store_mapping *mapping);
 uint32_t __wrap_stack_names_functions(struct stack_names *names, uint32_t stack, uint64_t ts,
 				      const char **functions, uint32_t max);
+uint32_t __wrap_stack_names_each(struct stack_names *names, uint32_t stack, uint64_t ts,
+				 stack_frame_fn each, void *arg);
 
 const char *__wrap_stack_names_variable(struct stack_names *names, uint32_t pid, uint64_t ts,
 					uint64_t address)
@@ -122,6 +124,8 @@ uint32_t __wrap_stack_names_functions(struct stack_names *names, uint32_t stack,
 		"pthread_barrier_wait",
 		"runtime.futex",
 		"core::futex::Mutex::lock",
+		"ObjectMonitor::enter(JavaThread*)",
+		"lock_PyThread_acquire_lock",
 		"work\n",
 		NULL,
 	};
@@ -131,6 +135,22 @@ uint32_t __wrap_stack_names_functions(struct stack_names *names, uint32_t stack,
 	for (uint32_t i = 0; i < count && i < max; i++)
 		functions[i] = known[(stack + 3 * i) % (sizeof(known) / sizeof(known[0]))];
 	return count < max ? count : max;
+}
+
+/* Every third frame is a function of Python. */
+uint32_t __wrap_stack_names_each(struct stack_names *names, uint32_t stack, uint64_t ts,
+				 stack_frame_fn each, void *arg)
+{
+	const char *functions[STACK_NAMES_FUNCTIONS];
+	uint32_t count =
+		__wrap_stack_names_functions(names, stack, ts, functions, STACK_NAMES_FUNCTIONS);
+
+	for (uint32_t i = 0; i < count; i++)
+		each(&(struct stack_frame){.function = functions[i],
+					   .module = i % 3 ? "/lib/libc.so.6" : "[python]",
+					   .file = stack % 2 ? "/lib/threading.py" : NULL},
+		     arg);
+	return count;
 }
 
 /* ---- outputs ---- */

@@ -112,6 +112,11 @@ int kernel_stack_process(struct kernel *kernel, pid_t pid,
 	return 0;
 }
 
+int kernel_unwind_reserve(struct kernel *kernel, uint64_t count)
+{
+	return count > PAGES - kernel->page_count ? -ENOSPC : 0;
+}
+
 int64_t kernel_unwind_pages(struct kernel *kernel, uint32_t count)
 {
 	if (!count || count > PAGES - kernel->page_count)
@@ -408,7 +413,7 @@ static void capture(struct kernel *kernel, struct session *session, const char *
 	require(!code_names_open(&stages->names, kernel, stages->spaces, stages->writer,
 				 stages->err));
 	kernel->spaces = stages->spaces;
-	require(!enrich_process(stages->enrich, FAKE_PID, stages->err));
+	require(!enrich_process(stages->enrich, FAKE_PID, true, stages->err));
 	require(!drain_open(&drain, kernel, &callbacks, &session->err));
 	drain_all(drain, kernel);
 	drain_counts(drain, counts);

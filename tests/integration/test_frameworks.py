@@ -175,7 +175,8 @@ sys.stdin.readline()
     attached.wait_ready()
     program.ask("go", "done")
     capture = attached.stop()
-    assert len(of(capture, "compile")) == 3
+    # A thread of XLA compiles: the main thread only hands it the work.
+    assert [row["tid"] != program.pid for row in of(capture, "compile")] == [True] * 3
     assert len(of(capture, "execute")) >= 3
 
 

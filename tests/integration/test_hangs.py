@@ -4,6 +4,7 @@ all its threads, also if nothing ever ran during the capture."""
 
 import os
 import pathlib
+import re
 import signal
 import sys
 
@@ -19,18 +20,18 @@ def state_of(task):
     return (task / "stat").read_text().rpartition(")")[2].split()[0]
 
 
-def until_blocked(program, names, call="futex"):
-    """Waits until the threads of these names are blocked in a futex."""
+def until_blocked(program, names):
+    """Waits until the threads of these names are blocked in a futex, or in one with priority inheritance."""
     folder = pathlib.Path(f"/proc/{program.pid}/task")
 
     def blocked():
         tasks = {(task / "comm").read_text().strip(): task for task in folder.iterdir()}
         return set(names) <= set(tasks) and all(
-            state_of(tasks[name]) == BLOCKED and call in (tasks[name] / "wchan").read_text()
+            state_of(tasks[name]) == BLOCKED and re.search("futex|rt_mutex", (tasks[name] / "wchan").read_text())
             for name in names
         )
 
-    wait_until(blocked, f"{names} in {call}")
+    wait_until(blocked, f"{names} in a futex")
 
 
 @pytest.fixture
@@ -136,6 +137,12 @@ def test_a_condition_variable_has_no_owner(hang):
     assert owner(waits(answer)["condition"]) is None
 
 
+def test_a_thread_that_joins_one_at_a_condition_variable_is_part_of_a_standstill(hang):
+    _, answer = hang("condition", ["condition", "hangs"])
+    assert [wait["waits_for"] for wait in answer["open_waits"]].count("thread") == 1
+    assert answer["standstills"] == 1
+
+
 def test_a_join_waits_for_the_end_of_its_thread(hang):
     _, answer = hang("two", ["ring-0", "ring-1"])
     [wait] = [wait for wait in answer["open_waits"] if wait["waits_for"] == "thread"]
@@ -158,6 +165,30 @@ def test_a_deadlock_during_the_capture_has_its_time(waffle, built, start):
     for name in "ring-0", "ring-1":
         assert not found[name]["begun_before"] and found[name]["duration_ns"] > 0
         assert found[name]["user_stack"]
+
+
+def test_a_thread_that_the_c_library_stopped_is_a_deadlock(hang, waffle):
+    path, answer = hang("inherit", ["ring-0", "ring-1"], "--stacks", "sched")
+    assert answer["deadlocks"] == 1
+    found = waits(answer)
+    stopped, waiting = sorted((found["ring-0"], found["ring-1"]), key=lambda wait: bool(wait["owner"]))
+    assert stopped["deadlock"] == 0 and not stopped["owner"] and "ring_thread" in functions(stopped)
+    assert owner(waiting) == stopped["thread"]["comm"] and waiting["stuck"]
+    first = waffle.ok("why", path).stdout.splitlines()[0]
+    assert re.match(rf"deadlock: {owner(waiting)} \(\d+\) is stopped for ever by the C library", first)
+
+
+def test_a_thread_that_hangs_is_explained_though_another_one_beats(waffle, built, start):
+    program = start(built("hangs.c", "-O2", "-pthread", "-g"), "two", env={**os.environ, "BEATS": "1"})
+    program.until("going")
+    until_blocked(program, ["ring-0", "ring-1"])
+    path = waffle.path()
+    waffle.ok("attach", "--pid", program.pid, "--duration", "300ms", "-o", path, "--no-report")
+    answer = asker(waffle)(path)
+    assert answer["deadlocks"] == 1 and "standstills" not in answer
+    assert answer["instances"][0]["thread"]["comm"] == "hangs"  # the main thread, which joins one of them
+    assert {wait["thread"]["comm"] for wait in answer["open_waits"] if wait["stuck"]} == {
+        "hangs", "ring-0", "ring-1"}
 
 
 def until_all_blocked(program):
@@ -185,6 +216,53 @@ def test_locks_of_python_have_no_recorded_owner(waffle, start):
         assert "PyThread_acquire_lock_timed" in functions(wait)
 
 
+@pytest.mark.parametrize("python", interpreters())
+def test_a_deadlock_of_python_shows_though_other_threads_go_on(waffle, start, python):
+    program = start(python, PROGRAMS / "hangs.py", "beats")
+    program.until("ready")
+    path = waffle.path()
+    waffle.ok("attach", "--pid", program.pid, "--duration", "300ms", "-o", path, "--no-report", "--stacks", "sched")
+    answer = asker(waffle)(path)
+    assert answer["deadlocks"] == 0 and answer["standstills"] == 1
+    stuck = [wait for wait in answer["open_waits"] if wait["stuck"]]
+    assert answer["open_waits"][:len(stuck)] == stuck and len(stuck) in (2, 3)  # the join is known by name
+    assert [python_functions(wait)[0] for wait in stuck].count("take") == 2
+    name = re.escape(interpreter_name(program))
+    assert re.match(rf"may be a deadlock: [23] of 5 threads of {name} \({program.pid}\) have waited",
+                    waffle.ok("why", path).stdout)
+    assert answer["instances"][0]["thread"]["tid"] in [wait["thread"]["tid"] for wait in stuck]
+
+
+IDLE = """
+import queue, sys, threading, time
+from concurrent.futures import ThreadPoolExecutor
+pool = ThreadPoolExecutor(3)
+list(pool.map(time.sleep, [0.01] * 6))
+work, ready = queue.Queue(), threading.Condition()
+workers = [threading.Thread(target=work.get, daemon=True) for _ in range(2)]
+def waits():
+    with ready:
+        ready.wait()
+for thread in workers + [threading.Thread(target=each, daemon=True) for each in (waits, workers[0].join)]:
+    thread.start()
+print("ready", flush=True)
+while True:
+    time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize("python", interpreters())
+def test_idle_pools_of_python_are_no_deadlock(waffle, start, python):
+    program = start(python, "-c", IDLE)
+    program.until("ready")
+    path = waffle.path()
+    waffle.ok("attach", "--pid", program.pid, "--duration", "300ms", "-o", path, "--no-report", "--stacks", "sched")
+    answer = asker(waffle)(path)
+    assert len(answer["open_waits"]) >= 7 and "standstills" not in answer
+    assert not any(wait["stuck"] for wait in answer["open_waits"])
+    assert answer["instances"][0]["thread"]["tid"] == program.pid
+
+
 @pytest.mark.parametrize("wakes", (True, False))
 def test_threads_that_wait_with_a_timeout_or_for_others_are_no_standstill(waffle, start, wakes):
     """One of them waits for its timeout, or for what comes from outside."""
@@ -198,6 +276,56 @@ def test_threads_that_wait_with_a_timeout_or_for_others_are_no_standstill(waffle
     answer = asker(waffle)(path)
     assert len(answer["open_waits"]) == 2 and "standstills" not in answer
     assert "may be a deadlock" not in waffle.ok("why", path).stdout
+
+
+OWN_DESCRIPTORS = """
+import ctypes, os, subprocess, threading
+def reads():
+    ctypes.CDLL(None).unshare(0x400)  # CLONE_FILES
+    mine, other = os.pipe()
+    subprocess.Popen(("sleep", "1000"), pass_fds=(other,))
+    os.close(other)
+    print("ready", flush=True)
+    os.read(mine, 1)
+threading.Thread(target=reads).start()
+"""
+
+
+def test_a_pipe_of_a_thread_with_descriptors_of_its_own_is_named(waffle, start):
+    program = start(sys.executable, "-c", OWN_DESCRIPTORS, process_group=0)
+    try:
+        program.until("ready")
+        path = waffle.path()
+        waffle.ok("attach", "--pid", program.pid, "--duration", "300ms", "-o", path, "--no-report")
+        text = waffle.ok("why", path).stdout
+    finally:
+        os.killpg(program.pid, signal.SIGKILL)
+    assert re.search(r"blocked in read on pipe:\[\d+\] \(write end of process \d+, sleep\)", text), text
+
+
+CHILDREN = """
+import subprocess, sys, time
+children = [subprocess.Popen(("sleep", "1000")) for _ in range(int(sys.argv[1]))]
+print("ready", flush=True)
+children[0].wait()
+"""
+
+
+@pytest.mark.parametrize("count", (1, 2))
+def test_the_only_child_explains_a_wait_for_it_from_before_the_capture(waffle, start, count):
+    program = start(sys.executable, "-c", CHILDREN, count, process_group=0)
+    try:
+        program.until("ready")
+        path = waffle.path()
+        waffle.ok("attach", "--pid", program.pid, "--tree", "--duration", "300ms", "-o", path, "--no-report")
+        answer = asker(waffle)(path, "--thread", program.pid)
+    finally:
+        os.killpg(program.pid, signal.SIGKILL)
+    part = answer["instances"][0]["causes"][0]
+    if count == 1:
+        assert (part["cause"], part["grade"], part["culprit"]["comm"]) == ("sleep", "likely", "sleep")
+    else:
+        assert (part["cause"], part["grade"]) == ("process-exit", "unknown")
 
 
 def python_functions(wait):

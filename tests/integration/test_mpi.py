@@ -5,6 +5,7 @@ has them."""
 
 import collections
 import json
+import re
 import shlex
 import subprocess
 
@@ -199,7 +200,8 @@ def test_two_jobs_of_one_capture_are_kept_apart(waffle, library, meet, tmp_path)
 @tries(3)  # on a busy machine ranks may wait for a CPU all the time
 def test_why_names_the_late_rank_without_being_told_of_mpi(waffle, library, late, tmp_path):
     capture = Capture(waffle, waffle.path("late.waffle"))
-    waffle.ok("why", "--slowest", "1", "-o", capture.path, "--", *mpirun(library, late, tmp_path, 100, ranks=2))
+    done = waffle.ok("why", "--slowest", "1", "-o", capture.path, "--", *mpirun(library, late, tmp_path, 100, ranks=2))
+    assert re.search(r"^MPI_(?!Init|Finalize)\w+ [0-9a-f]{16} of ", done.stdout, re.M), done.stdout
     found = json.loads(waffle.ok("why", "--json", "--span", "MPI_Allreduce", "--slowest", "0", capture.path).stdout)
     late_ones = [span for span in found["instances"] if span["causes"][0]["cause"] == "sleep"]
     assert late_ones and late_ones[0]["causes"][0]["share"] > 0.5

@@ -8,7 +8,7 @@ import re
 import sys
 
 import pytest
-from tracer import PROGRAMS, tries
+from tracer import PROGRAMS, tries, wait_until
 from why_json import asker
 
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
@@ -66,7 +66,7 @@ def causes(waffle):
         path = waffle.path()
         waffle.ok("attach", "--pid", process.pid, "--duration", "1s", "-o", path, "--no-report")
         [instance] = asker(waffle)(path, "--thread", process.pid)["instances"]
-        found = [(row["cause"], row["culprit"]["object"] or "", row["share"]) for row in instance["causes"]]
+        found = [(row["cause"], row["culprit"]["object"] or "", row["share"], row.get("disk_shared_with")) for row in instance["causes"]]
         return found, waffle.ok("why", path, "--thread", process.pid).stdout
     return of
 
@@ -77,8 +77,9 @@ def test_a_disk_read_names_the_neighbour_that_used_the_disk(run, causes, file):
         run("neighbour", "", "read", file, 4 * MIB)
     victim = run("victim", "", "read", file, 4096)
     found, text = causes(victim)
-    objects = [row[1] for row in found if row[0] == "disk-read"]
-    assert objects[0] == f"{file} (ext4), disk shared with neighbour"
+    read = next(row for row in found if row[0] == "disk-read")
+    assert read[1] == f"{file} (ext4)" and read[3]["comm"] == "neighbour" and read[3]["bytes"] > 4 * MIB
+    assert f"{file} (ext4), disk shared with neighbour" in text
     assert "MiB for neighbour (" in text
 
 
@@ -89,13 +90,15 @@ def test_a_disk_without_neighbours_has_none(run, causes, file):
 
 
 @tries(3)
-def test_a_disk_read_names_the_limit_of_its_cgroup(run, causes, cgroup, file):
+@pytest.mark.parametrize("way", ("read", "ring"))
+def test_a_disk_read_names_the_limit_of_its_cgroup(run, causes, cgroup, file, way):
+    """A wait in io_uring_enter() names no file."""
     device = os.stat(file).st_dev
     limit = f"{os.major(device)}:{os.minor(device)} "
     folder = cgroup("io", {"blkio.throttle.read_bps_device": f"{limit}{MIB}", "io.max": f"{limit}rbps={MIB}"})
-    found, _ = causes(run("victim", folder, "read", file, 65536))
-    assert found[0][:2] == ("disk-read", f"{file} (ext4), of which its cgroup {folder} may read 1.00 MiB a second "
-                                         "(io.max)")
+    found, _ = causes(run("victim", folder, way, file, 65536))
+    what = f"{file} (ext4)" if way == "read" else "anon_inode:[io_uring]"
+    assert found[0][:2] == ("disk-read", f"{what}, of which its cgroup {folder} may read 1.00 MiB a second (io.max)")
     assert found[0][2] > 0.5
 
 
@@ -107,6 +110,21 @@ def test_a_wait_for_memory_names_the_limit_and_who_uses_the_memory(run, causes, 
     [limit, *_] = [row[1] for row in found if "memory.max" in row[1]]
     assert f"memory.max 64.0 MiB of {folder} used up, the most by holder (" in limit
     assert "of its cgroup's memory" in text
+
+
+@tries(3)
+def test_reads_of_files_name_the_limit_above_the_causes(run, causes, cgroup, file):
+    folder = cgroup("memory", {"memory.limit_in_bytes": str(32 * MIB), "memory.max": str(32 * MIB)})
+    victim = run("victim", folder, "again", file)
+    [used] = [folder / name for name in ("memory.usage_in_bytes", "memory.current") if (folder / name).exists()]
+    wait_until(lambda: int(used.read_text()) > 31 * MIB, "the cgroup is full")
+    try:
+        found, text = causes(victim)
+    finally:
+        victim.kill()  # another try must not find its pages
+    assert sum(row[2] for row in found if row[0] == "disk-read") > 0.3
+    assert re.search(rf"^  memory.max 32.0 MiB of {folder} used up, .*; pages of files are dropped early$",
+                     text.split("   1.")[0], re.M)
 
 
 @tries(3)

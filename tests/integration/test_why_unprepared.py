@@ -203,3 +203,35 @@ def test_a_file_lock_stands_before_the_idle_threads_of_go(first_cause, launch, p
         done.set()
         holder.join()
     assert cause == "not-recorded" and grade != "certain"
+
+
+READER = """
+import os, sys
+print("ready", flush=True)
+pipe = os.open(sys.argv[1], os.O_RDONLY)
+while os.read(pipe, 1):
+    pass
+"""
+WRITER = """
+import os, sys, time
+print("ready", flush=True)
+pipe = os.open(sys.argv[1], os.O_WRONLY)
+while True:
+    time.sleep(0.05)
+    os.write(pipe, b"x")
+"""
+
+
+def test_a_process_that_it_waited_for_is_suggested_if_it_was_not_recorded(waffle, launch, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    reader, writer = (launch(sys.executable, "-c", code, tmp_path / "pipe") for code in (READER, WRITER))
+    ask = ("why", "--duration", "1s", "-o", tmp_path / "x.waffle", "--pid", reader.pid)
+    said = waffle.ok(*ask).stderr
+    assert f"process {writer.pid}, which it waited for, was not recorded: to see what that did, " in said
+    assert f"add --pid {writer.pid}, or for all processes of this name --comm {comm(writer)}" in said
+    done = waffle.ok(*ask, "--pid", writer.pid)
+    assert "was not recorded" not in done.stderr and "sleep  " in done.stdout
+
+
+def comm(process):
+    return pathlib.Path(f"/proc/{process.pid}/comm").read_text().strip()

@@ -47,7 +47,7 @@ def explain(waffle, zoo_folder):
         if os.environ.get("WAFFLE_ZOO_KEEP"):
             name = f"{row.name}-{seed}.waffle"
             shutil.copy(capture.path, pathlib.Path(os.environ["WAFFLE_ZOO_KEEP"]) / name)
-        return log, (windows if row.unmarked else spans)(waffle, capture.path, log)
+        return log, (windows if row.unmarked else spans)(waffle, capture.path, log, row)
 
     return run
 
@@ -66,12 +66,14 @@ def explained(waffle, *arguments):
     return json.loads(waffle.ok("why", "--json", *arguments).stdout)["instances"]
 
 
-def spans(waffle, path, _):
+def spans(waffle, path, *_):
     return explained(waffle, "--span", "victim", "--slowest", "0", path)
 
 
-def windows(waffle, path, log):
+def windows(waffle, path, log, row):
     """The victim's thread, from the begin to the end of each round, as `why --from --to` explains it."""
+    if row.whole:
+        return explained(waffle, path)
     start = json.loads(waffle.ok("info", "--json", path).stdout)["start_ns"]
     found = []
     for victim, _ in zoo.rounds(log).values():

@@ -16,6 +16,8 @@ struct stack_names {
 	bool (*is_go)(void *arg, const struct store_mapping *mapping);
 	uint32_t (*functions)(void *arg, uint32_t stack, uint64_t ts, const char **functions,
 			      uint32_t max);
+	/* NULL: the frames have the functions, and nothing else. */
+	void (*frames)(void *arg, uint32_t stack, stack_frame_fn each, void *each_arg);
 };
 
 const char *__wrap_stack_names_variable(struct stack_names *names, uint32_t pid, uint64_t ts,
@@ -25,6 +27,8 @@ bool __wrap_stack_names_has_variable(struct stack_names *names, const struct sto
 bool __wrap_stack_names_is_go(struct stack_names *names, const struct store_mapping *mapping);
 uint32_t __wrap_stack_names_functions(struct stack_names *names, uint32_t stack, uint64_t ts,
 				      const char **functions, uint32_t max);
+uint32_t __wrap_stack_names_each(struct stack_names *names, uint32_t stack, uint64_t ts,
+				 stack_frame_fn each, void *arg);
 
 const char *__wrap_stack_names_variable(struct stack_names *names, uint32_t pid, uint64_t ts,
 					uint64_t address)
@@ -48,6 +52,22 @@ uint32_t __wrap_stack_names_functions(struct stack_names *names, uint32_t stack,
 {
 	return names && names->functions ? names->functions(names->arg, stack, ts, functions, max)
 					 : 0;
+}
+
+uint32_t __wrap_stack_names_each(struct stack_names *names, uint32_t stack, uint64_t ts,
+				 stack_frame_fn each, void *arg)
+{
+	const char *functions[STACK_NAMES_FUNCTIONS];
+	uint32_t count;
+
+	if (names && names->frames) {
+		names->frames(names->arg, stack, each, arg);
+		return 0;
+	}
+	count = __wrap_stack_names_functions(names, stack, ts, functions, STACK_NAMES_FUNCTIONS);
+	for (uint32_t i = 0; i < count; i++)
+		each(&(struct stack_frame){.function = functions[i]}, arg);
+	return count;
 }
 
 #endif

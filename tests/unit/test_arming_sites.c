@@ -11,24 +11,14 @@
 #include <cmocka.h>
 
 #include "capture/arming/arming_internal.h"
+#include "fake_sites.h"
 
 int __real_address_spaces_scan(struct address_spaces *spaces, pid_t pid,
 			       const struct mappings **now, struct error *err);
 int __wrap_address_spaces_scan(struct address_spaces *spaces, pid_t pid,
 			       const struct mappings **now, struct error *err);
 
-int __wrap_store_writer_add_site(struct store_writer *writer, const struct site_info *site,
-				 struct error *err);
-
 static unsigned scans;
-
-/* A file that has room for all sites but those of this name. */
-int __wrap_store_writer_add_site(struct store_writer *writer, const struct site_info *site,
-				 struct error *err)
-{
-	(void)writer;
-	return strcmp(site->name, "one too many") ? 0 : error_set(err, E2BIG, "no room");
-}
 
 int __wrap_address_spaces_scan(struct address_spaces *spaces, pid_t pid,
 			       const struct mappings **now, struct error *err)
@@ -56,7 +46,7 @@ static void test_unknown_probes_seldom_cause_a_read_of_the_mappings(void **state
 static void test_site_without_room_in_the_file_is_left_out_and_others_are_not(void **state)
 {
 	static const struct site_info sites[] = {
-		{.name = "first"}, {.name = "one too many"}, {.name = "last"}};
+		{.name = "first"}, {.name = FAKE_SITE_REFUSED}, {.name = "last"}};
 	static const struct session_options options;
 	struct arming arming = {.options = &options};
 	struct error err = ERROR_INIT;

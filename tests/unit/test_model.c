@@ -247,6 +247,36 @@ static void test_a_threads_own_name_is_that_of_no_other_one(void **state)
 	capture_free(&capture);
 }
 
+/* Forty threads have names that differ in numbers, and so many of them end. */
+static void check_kind(uint32_t ended, const char *name)
+{
+	struct capture capture;
+	const struct model *model;
+	char text[16];
+
+	capture_begin(&capture, true);
+	for (uint32_t i = 0; i < 40; i++) {
+		snprintf(text, sizeof(text), "job-%u", i);
+		capture_task(&capture, 1001 + i, 100 + i, 500, "python3");
+		capture_thread_name(&capture, 1001 + i, 100 + i, 500, text);
+	}
+	capture_span(&capture, 1050, 107, 1);
+	for (uint32_t i = 0; i < ended; i++)
+		capture_gone(&capture, 1100 + i, 100 + i, WAFFLE_REC_EXIT);
+	model = capture_load(&capture, 2000);
+	assert_string_equal(model_thread_kind_name(model, capture_find(model, 1)->thread), name);
+	capture_free(&capture);
+}
+
+static void test_threads_of_one_kind_are_many_that_have_ended(void **state)
+{
+	(void)state;
+	check_kind(0, "job-7"); /* a large pool */
+	check_kind(32, "job-7");
+	check_kind(33, "job-N");
+	check_kind(40, "job-N");
+}
+
 static void test_bad_records_are_counted_and_left_out(void **state)
 {
 	struct capture capture;
@@ -360,6 +390,7 @@ int main(void)
 		cmocka_unit_test(test_links_to_null_are_none_and_to_the_missing_are_kept),
 		cmocka_unit_test(test_tid_used_again_is_another_thread),
 		cmocka_unit_test(test_a_threads_own_name_is_that_of_no_other_one),
+		cmocka_unit_test(test_threads_of_one_kind_are_many_that_have_ended),
 		cmocka_unit_test(test_bad_records_are_counted_and_left_out),
 		cmocka_unit_test(test_spans_open_while_records_were_lost_are_marked),
 		cmocka_unit_test(test_window_cuts_spans_at_its_edges),

@@ -497,6 +497,113 @@ static void test_a_late_attach_is_aligned_by_order_and_times(void **state)
 	}
 }
 
+/* Rank 0 sends a message every 100 ns. Rank 1 receives all but the first, `delay` after they were
+ * sent, and asks for each of them `early` before that. */
+static struct model_comm *late_messages(struct mpi_job *job, bool pointers, uint64_t early,
+					uint64_t delay, uint64_t id[2][5],
+					const struct model **model)
+{
+	struct mpi_name world;
+
+	mpi_begin(job, pointers);
+	for (unsigned rank = 0; rank < 2 && !pointers; rank++) {
+		world = mpi_world(job, rank);
+		mpi_call(job, rank, 1900, 1901, MPI_SITE_RANK, &world, rank);
+	}
+	for (unsigned i = 0; i < 5; i++) {
+		uint64_t ts = 2000 + 100 * i;
+
+		world = mpi_world(job, 0);
+		id[0][i] = mpi_call(job, 0, ts, ts + 5, MPI_SITE_SEND, &world, 1, 5);
+		world = mpi_world(job, 1);
+		if (i)
+			id[1][i] = mpi_call(job, 1, ts + delay - early, ts + delay,
+					    MPI_SITE_RECV, &world, 0, 5, 1);
+	}
+	return mpi_load(job, 9000, model);
+}
+
+/* A receiver that waited for the next send had no message before it. */
+static void test_messages_of_a_late_attach_are_matched_by_the_waits(void **state)
+{
+	(void)state;
+	FOR_BOTH(pointers)
+	{
+		const struct model_collective *found;
+		const struct model *model;
+		struct model_comm *comm;
+		struct mpi_job job;
+		uint64_t id[2][5];
+
+		comm = late_messages(&job, pointers, 90, 10, id, &model);
+		assert_int_equal(model_collectives_unaligned(comm), 0);
+		for (unsigned i = 1; i < 5; i++) {
+			found = must_find(model, comm, id[1][i]);
+			assert_ptr_equal(found, must_find(model, comm, id[0][i]));
+			assert_int_equal(found->alignment, COLLECTIVE_BY_ORDER);
+		}
+		mpi_free(&job, comm);
+	}
+}
+
+/* It may be any earlier message that it receives at once. */
+static void test_messages_of_a_late_attach_without_waits_are_not_matched(void **state)
+{
+	(void)state;
+	FOR_BOTH(pointers)
+	{
+		const struct model *model;
+		struct model_comm *comm;
+		struct mpi_job job;
+		uint64_t id[2][5];
+
+		comm = late_messages(&job, pointers, 10, 60, id, &model);
+		assert_int_equal(model_collectives_unaligned(comm), 9);
+		assert_int_equal(must_find(model, comm, id[1][3])->alignment, COLLECTIVE_ALONE);
+		mpi_free(&job, comm);
+	}
+}
+
+/* The root waits for nobody. */
+static void test_broadcasts_of_a_late_attach_are_matched_by_the_waits_for_the_root(void **state)
+{
+	(void)state;
+	FOR_BOTH(pointers)
+	{
+		const struct model_collective *found;
+		const struct model *model;
+		struct model_comm *comm;
+		struct mpi_job job;
+		uint64_t id[3][5];
+
+		mpi_begin(&job, pointers);
+		for (unsigned call = 0; call < 5; call++)
+			for (unsigned rank = 0; rank < 3; rank++) {
+				struct mpi_name world = mpi_world(&job, rank);
+				uint64_t ts = 2000 + 100 * call;
+
+				/* Ranks 1 and 2 are traced later. */
+				if (call < rank)
+					continue;
+				if (!pointers && call == rank)
+					mpi_call(&job, rank, ts - 92, ts - 91, MPI_SITE_RANK,
+						 &world, rank);
+				id[rank][call] = mpi_call(&job, rank, rank ? ts - 90 + rank : ts,
+							  ts + 5 + rank, MPI_SITE_BCAST, &world, 1,
+							  0);
+			}
+		comm = mpi_load(&job, 9000, &model);
+		assert_int_equal(model_collectives_unaligned(comm), 0);
+		for (unsigned call = 2; call < 5; call++) {
+			found = must_find(model, comm, id[0][call]);
+			assert_ptr_equal(found, must_find(model, comm, id[1][call]));
+			assert_ptr_equal(found, must_find(model, comm, id[2][call]));
+			assert_int_equal(found->alignment, COLLECTIVE_BY_ORDER);
+		}
+		mpi_free(&job, comm);
+	}
+}
+
 /* The capture began after the creation of the only communicator on which messages are sent. */
 static void test_messages_without_any_collective_are_counted_as_unaligned(void **state)
 {
@@ -872,6 +979,10 @@ int main(void)
 		cmocka_unit_test(test_requests_are_found_by_address_and_value),
 		cmocka_unit_test(test_different_collectives_at_one_number_are_a_disorder),
 		cmocka_unit_test(test_a_late_attach_is_aligned_by_order_and_times),
+		cmocka_unit_test(test_messages_of_a_late_attach_are_matched_by_the_waits),
+		cmocka_unit_test(test_messages_of_a_late_attach_without_waits_are_not_matched),
+		cmocka_unit_test(
+			test_broadcasts_of_a_late_attach_are_matched_by_the_waits_for_the_root),
 		cmocka_unit_test(test_messages_without_any_collective_are_counted_as_unaligned),
 		cmocka_unit_test(test_messages_after_a_failed_receive_are_not_matched),
 		cmocka_unit_test(test_messages_after_a_failed_send_or_wait_are_not_matched),

@@ -37,9 +37,25 @@ uint64_t kernel_program_since(const struct kernel *kernel, pid_t pid)
 	return 0;
 }
 
+/* Pages that are reserved, the calls for that, and pages that are requested without. */
+static uint64_t reserved, unreserved;
+static unsigned reservations;
+
+int kernel_unwind_reserve(struct kernel *kernel, uint64_t count)
+{
+	(void)kernel;
+	reserved += count;
+	reservations++;
+	return 0;
+}
+
 int64_t kernel_unwind_pages(struct kernel *kernel, uint32_t count)
 {
-	(void)kernel, (void)count;
+	(void)kernel;
+	if (count > reserved)
+		unreserved += count;
+	else
+		reserved -= count;
 	return -ENOSPC;
 }
 
@@ -185,7 +201,7 @@ static void test_stacks_that_are_cut_before_the_tables_are_there_count_as_early(
 	new_file(stacks);
 	wait_for_tables(stacks);
 	stop_thread();
-	assert_int_equal(stacks_process(stacks, getpid(), &err), 0);
+	assert_int_equal(stacks_process(stacks, getpid(), true, &err), 0);
 	before = clock_monotonic_ns();
 	assert_int_equal(stacks_early(stacks), 0);
 	stacks_cut(stacks, pid, before);
@@ -201,6 +217,23 @@ static void test_stacks_that_are_cut_before_the_tables_are_there_count_as_early(
 	stacks_free(stacks);
 }
 
+/* The kernel waits at each reservation. */
+static void test_tables_that_come_together_make_room_once(void **state)
+{
+	struct error err = ERROR_INIT;
+	struct stacks *stacks = begin();
+
+	(void)state;
+	reserved = unreserved = reservations = 0;
+	assert_int_equal(stacks_process(stacks, getpid(), false, &err), 0);
+	assert_int_equal(reservations, 0);
+	wait_for_tables(stacks);
+	assert_int_equal(reservations, 1);
+	assert_int_equal(reserved, 0);
+	assert_int_equal(unreserved, 0);
+	stacks_free(stacks);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -209,6 +242,7 @@ int main(void)
 		cmocka_unit_test(test_too_many_files_are_reported),
 		cmocka_unit_test(
 			test_stacks_that_are_cut_before_the_tables_are_there_count_as_early),
+		cmocka_unit_test(test_tables_that_come_together_make_room_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

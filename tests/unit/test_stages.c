@@ -75,6 +75,13 @@ int kernel_stack_process(struct kernel *kernel, pid_t pid,
 	return 0;
 }
 
+int kernel_unwind_reserve(struct kernel *kernel, uint64_t count)
+{
+	(void)kernel;
+	(void)count;
+	return -ENOSPC;
+}
+
 int64_t kernel_unwind_pages(struct kernel *kernel, uint32_t count)
 {
 	(void)kernel;

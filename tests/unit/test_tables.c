@@ -60,7 +60,7 @@ static void test_each_table_that_was_asked_for_comes_once(void **state)
 		assert_string_equal(made.path, "this test");
 		assert_finds_its_rows(&made.table);
 		assert_true(made.segments.count);
-		free(made.table.rows);
+		cfi_table_free(&made.table);
 		free(made.path);
 		count++;
 	}

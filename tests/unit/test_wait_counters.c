@@ -12,21 +12,12 @@
 
 #include "capture/arming/arming_internal.h"
 #include "capture/wait_counters_internal.h"
+#include "fake_sites.h"
 
 #define FORWARD "pytorch.wait_counter.entire_forward_compile"
 #define BACKWARD "pytorch.wait_counter.entire_backward_compile"
 #define PROCESS 7
 #define THREAD 8
-
-int __wrap_store_writer_add_site(struct store_writer *writer, const struct site_info *site,
-				 struct error *err);
-
-int __wrap_store_writer_add_site(struct store_writer *writer, const struct site_info *site,
-				 struct error *err)
-{
-	(void)writer, (void)site, (void)err;
-	return 0;
-}
 
 static const struct site_info naming = {
 	.role = SITE_ROLE_COUNTER_NAME,
@@ -58,6 +49,7 @@ struct rig {
 	struct span spans[16];
 	size_t count;
 	uint64_t now, id;
+	unsigned refused; /* so many records are refused first */
 };
 
 static int deliver(struct waffle_rec *rec, void *arg)
@@ -67,6 +59,10 @@ static int deliver(struct waffle_rec *rec, void *arg)
 	struct rig *rig = arg;
 	struct waffle_frame frame;
 
+	if (rig->refused) {
+		rig->refused--;
+		return -EINVAL;
+	}
 	if (rec->kind == WAFFLE_REC_HIT) {
 		memcpy(&frame, hit + 1, sizeof(frame));
 		assert_int_equal(hit->frame_bytes, sizeof(frame));
@@ -373,10 +369,84 @@ static void test_names_are_limited(void **state)
 		snprintf(text, sizeof(text), "pytorch.wait_counter.c10d.f%u", i);
 		name(&rig, text, 0x1000 + i);
 	}
-	assert_int_equal(rig.arming.sites.len, 64);
-	stop(&rig, start(&rig, 0x1000 + 63, THREAD));
-	stop(&rig, start(&rig, 0x1000 + 64, THREAD));
+	assert_int_equal(rig.arming.sites.len, 32);
+	stop(&rig, start(&rig, 0x1000 + 31, THREAD));
+	stop(&rig, start(&rig, 0x1000 + 32, THREAD));
 	assert_int_equal(rig.count, 1);
+	end(&rig);
+}
+
+/* The record of the exit or exec passes, and so do the other spans. */
+static void test_refused_span_holds_nothing_up(void **state)
+{
+	struct rig rig;
+
+	(void)state;
+	for (unsigned ends = 0; ends < 2; ends++) {
+		begin(&rig);
+		name(&rig, FORWARD, 0x10);
+		start(&rig, 0x10, THREAD);
+		start(&rig, 0x10, THREAD + 1);
+		rig.refused = 1;
+		if (ends)
+			assert_int_equal(wait_counters_finish(rig.counters), 0);
+		else
+			leaves(&rig, WAFFLE_REC_EXEC, PROCESS);
+		assert_int_equal(rig.count, 1);
+		end(&rig);
+	}
+}
+
+static int look_up(struct rig *rig, uint32_t tgid, uint32_t tid, const char *text)
+{
+	struct {
+		struct waffle_rec_hit hit;
+		struct waffle_frame frame;
+		uint64_t values[40];
+	} rec = {.hit = {.rec = {.ts = ++rig->now, .tid = tid, .kind = WAFFLE_REC_HIT},
+			 .tgid = tgid,
+			 .frame_bytes = sizeof(rec.frame) + sizeof(rec.values)},
+		 .frame = {.id = ++rig->id},
+		 .values = {strlen(text)}};
+
+	memcpy(rec.values + 1, text, strlen(text));
+	return wait_counters_pass(rig->counters, &naming, &rec.hit.rec);
+}
+
+static void test_lookups_whose_return_is_lost_do_not_add_up(void **state)
+{
+	struct rig rig;
+
+	(void)state;
+	begin(&rig);
+	for (unsigned i = 0; i < 20000; i++)
+		assert_int_equal(look_up(&rig, PROCESS, THREAD, FORWARD), 0);
+	for (uint32_t i = 0; i < 9000; i++) { /* by threads that end */
+		assert_int_equal(look_up(&rig, PROCESS, THREAD + i, FORWARD), 0);
+		leaves(&rig, WAFFLE_REC_EXIT, THREAD + i);
+	}
+	end(&rig);
+}
+
+static void test_one_process_leaves_room_for_others(void **state)
+{
+	struct rig rig;
+	char text[64];
+	int result = 0;
+
+	(void)state;
+	begin(&rig);
+	for (uint32_t i = 0; !result && i < 20000; i++)
+		result = look_up(&rig, PROCESS, THREAD + i, FORWARD);
+	assert_int_equal(result, -EINVAL);
+	assert_int_equal(look_up(&rig, PROCESS + 1, 1, FORWARD), 0);
+	for (unsigned i = 0; i < 100; i++) {
+		snprintf(text, sizeof(text), "pytorch.wait_counter.c10d.f%u", i);
+		look_up(&rig, PROCESS, THREAD, text);
+	}
+	assert_int_equal(rig.arming.sites.len, 32);
+	look_up(&rig, PROCESS + 1, 1, "pytorch.wait_counter.c10d.g");
+	assert_int_equal(rig.arming.sites.len, 33);
 	end(&rig);
 }
 
@@ -393,6 +463,9 @@ int main(void)
 		cmocka_unit_test(test_open_spans_are_delivered_without_an_end),
 		cmocka_unit_test(test_program_leaves_no_counters_to_the_next),
 		cmocka_unit_test(test_names_are_limited),
+		cmocka_unit_test(test_refused_span_holds_nothing_up),
+		cmocka_unit_test(test_lookups_whose_return_is_lost_do_not_add_up),
+		cmocka_unit_test(test_one_process_leaves_room_for_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

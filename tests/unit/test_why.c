@@ -10,6 +10,9 @@
 #include "fake_names.h"
 #include "why_turns.h"
 
+#include "calls_capture.h"
+#include "render/text/why_text.h"
+
 static const struct why_part *part_at(const struct why *why, uint32_t number)
 {
 	assert_true(why->instances.len > 0);
@@ -372,6 +375,116 @@ static void test_spans_of_unknown_length_come_last_where_records_were_lost(void 
 	done(&capture, why);
 }
 
+static void check_printed(const struct why *why, const char *text)
+{
+	const struct why_view view = {0};
+	char *printed = NULL;
+	size_t len = 0;
+	FILE *out = open_memstream(&printed, &len);
+
+	why_print_text(why, &view, out);
+	fclose(out);
+	if (!strstr(printed, text))
+		fail_msg("not printed: %s\nbut:\n%s", text, printed);
+	free(printed);
+}
+
+/* A waits for a mutex or a condition variable until B, which has slept meanwhile, wakes it. */
+static struct why *ask_who_sleeps(struct capture *capture, const struct turn out,
+				  struct stack_names *names)
+{
+	begin(capture);
+	turn(capture, (struct turn){.ts = 5000,
+				    .cpu = 1,
+				    .prev = B,
+				    .state = WAFFLE_TASK_INTERRUPTIBLE,
+				    .syscall = NR_NANOSLEEP});
+	capture_span(capture, 5500, A, 0xa1);
+	turn(capture, (struct turn){.ts = 6000,
+				    .prev = A,
+				    .state = WAFFLE_TASK_INTERRUPTIBLE,
+				    .syscall = out.syscall,
+				    .args = {out.args[0], out.args[1], out.args[2]}});
+	turn(capture, (struct turn){.ts = 95000,
+				    .cpu = 1,
+				    .next = B,
+				    .wake_ts = 95000,
+				    .flags = WAFFLE_SWITCH_WAKER_HARDIRQ});
+	turn(capture, (struct turn){.ts = 97000, .next = A, .waker = B, .wake_ts = 96000});
+	capture_end(capture, 100000, A, 0xa1);
+	return ask(capture, END_TS, &(struct why_query){.names = names});
+}
+
+static void test_who_sleeps_with_a_lock_is_said_to_hold_it(void **state)
+{
+	static char name[] = "queue_lock";
+	struct stack_names names = {.arg = name, .variable = queue_lock};
+	struct capture capture;
+	struct why *why = ask_who_sleeps(
+		&capture, (struct turn){.syscall = NR_FUTEX, .args = MUTEX_ARGS}, &names);
+
+	(void)state;
+	check_cause(why, 0, WHY_SLEEP, WHY_GRADE_LIKELY, B, 89000);
+	check_printed(why, "  likely   b (11), holds queue_lock\n");
+	done(&capture, why);
+	/* No name of a function is known that waits for it, and its address says nothing. */
+	why = ask_who_sleeps(&capture, (struct turn){.syscall = NR_FUTEX, .args = MUTEX_ARGS},
+			     NULL);
+	assert_string_equal(strtab_get(why->texts, part_at(why, 0)->lock), "futex 0x1000");
+	check_printed(why, "  likely   b (11)\n");
+	done(&capture, why);
+	why = ask_who_sleeps(&capture, (struct turn){.syscall = NR_FUTEX, .args = CONDITION_ARGS},
+			     NULL);
+	check_cause(why, 0, WHY_SLEEP, WHY_GRADE_LIKELY, B, 89000);
+	assert_int_equal(part_at(why, 0)->lock, 0);
+	done(&capture, why);
+}
+
+/* A span of 10 µs of thread A, by a call of MPI. */
+static void calls_mpi(struct capture *capture, uint64_t from, const char *name, enum site_role role,
+		      uint32_t number)
+{
+	const struct site_info site = {.name = name,
+				       .category = "mpi",
+				       .file = "",
+				       .func = "",
+				       .object = "/lib/libmpi.so",
+				       .kind = WAFFLE_SITE_SPAN,
+				       .role = (uint16_t)role,
+				       .call = true};
+	struct error err = ERROR_INIT;
+
+	capture_must(store_writer_add_site(capture->writer, &site, &err), err);
+	call_hit_in(capture, CAPTURE_PID, from, A, CAPTURE_SITES + number, from, 0, NULL);
+	call_return_in(capture, CAPTURE_PID, from + 10000, A, CAPTURE_SITES + number, from, 0,
+		       NULL);
+}
+
+static void test_the_start_and_the_end_of_mpi_come_behind_what_the_program_repeats(void **state)
+{
+	static const char *const order[] = {"step", "step", "MPI_Init", "MPI_Finalize"};
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	calls_mpi(&capture, 2000, "MPI_Init", SITE_ROLE_MPI_INIT, 0);
+	for (uint64_t i = 0; i < 2; i++) {
+		capture_span(&capture, 13000 + 1000 * i, A, 0xa1 + i);
+		capture_end(&capture, 13500 + 1000 * i, A, 0xa1 + i);
+	}
+	calls_mpi(&capture, 20000, "MPI_Finalize", SITE_ROLE_NONE, 1);
+	why = ask(&capture, END_TS, &(struct why_query){.slowest = 4});
+	assert_int_equal(why->instances.len, 4);
+	for (size_t i = 0; i < 4; i++) {
+		uint32_t span = why->instances.data[i].span;
+
+		assert_string_equal(model_site(why->model, why->model->spans.data[span].site)->name,
+				    order[i]);
+	}
+	done(&capture, why);
+}
+
 static void test_a_window_of_a_thread_is_an_instance(void **state)
 {
 	struct capture capture;
@@ -444,6 +557,9 @@ int main(void)
 		cmocka_unit_test(test_minor_faults_are_taken_out_of_what_ran),
 		cmocka_unit_test(test_the_slowest_come_first_and_no_more_than_asked_for),
 		cmocka_unit_test(test_spans_of_unknown_length_come_last_where_records_were_lost),
+		cmocka_unit_test(test_who_sleeps_with_a_lock_is_said_to_hold_it),
+		cmocka_unit_test(
+			test_the_start_and_the_end_of_mpi_come_behind_what_the_program_repeats),
 		cmocka_unit_test(test_a_window_of_a_thread_is_an_instance),
 		cmocka_unit_test(test_a_thread_that_was_born_in_the_window_begins_there),
 		cmocka_unit_test(test_without_the_scheduler_it_says_so),

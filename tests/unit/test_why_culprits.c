@@ -14,6 +14,7 @@
 
 #include "why_capture.h"
 
+#include "analyze/why/why_outside.h"
 #include "render/json/why_json.h"
 #include "render/text/why_text.h"
 
@@ -80,6 +81,39 @@ static long long number_in(yajl_val of, const char *key)
 
 	assert_non_null(found);
 	return YAJL_GET_INTEGER(found);
+}
+
+/* ---- not recorded ---- */
+
+/* The thread of that name whose process should be recorded as well, if it ends a read of the span
+ * of 1000 ns that lasts so long; 0: none. */
+static uint32_t outside_of(const char *name, uint64_t ns)
+{
+	struct capture capture;
+	struct why *why;
+	uint32_t found, tid;
+
+	begin(&capture);
+	named(&capture, 900, 890, name);
+	object(&capture, "pipe:[7]", "");
+	waits(&capture, 1100, 1, 11, 0, S, NR_READ, 3, 0, 0);
+	gets(&capture, 1100 + ns, 1, 0, 11, 900, 1100 + ns, 0);
+	wait_details(&capture, 1100, 1100 + ns, 11, 1, 0, 0);
+	capture_end(&capture, 2000, 11, 1);
+	why = ask_span(&capture, 3000);
+	found = why_outside_find(why);
+	tid = found == MODEL_NONE ? 0 : why->model->threads.data[found].tid;
+	done(&capture, why);
+	return tid;
+}
+
+static void test_a_process_at_which_much_ends_should_be_recorded_as_well(void **state)
+{
+	(void)state;
+	assert_int_equal(outside_of("server", 800), 900);
+	assert_int_equal(outside_of("server", 150), 0);
+	assert_int_equal(outside_of("kworker/0:1", 800), 0);
+	assert_int_equal(outside_of("kswapd0", 800), 0);
 }
 
 /* ---- ended by another thread ---- */
@@ -508,6 +542,7 @@ static void test_a_connection_that_two_threads_answer_is_one(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_process_at_which_much_ends_should_be_recorded_as_well),
 		cmocka_unit_test(test_span_that_another_thread_ended_is_likely_at_best),
 		cmocka_unit_test(
 			test_span_that_was_handed_over_is_from_there_on_what_the_other_thread_did),

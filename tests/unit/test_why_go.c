@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -22,7 +23,7 @@
 /* The stacks of a test: number n is that of the n-th row, innermost first. */
 static const char *const stacks[][4] = {
 	{"runtime.futex", "runtime.notesleep", "runtime.stopm", "runtime.findRunnable"},
-	{"runtime.netpoll", "runtime.findRunnable", "runtime.schedule", "runtime.park_m"},
+	{"linux.Syscall6", "linux.EpollWait", "runtime.netpoll", "[cut]"},
 	{"runtime.usleep", "runtime.sysmon", "runtime.mstart1", "runtime.mstart0"},
 	{"runtime.futex", "runtime.futexsleep", "runtime.lock2", "runtime.findRunnable"},
 	{"runtime.futex", "runtime.notesleep", "runtime.stoplockedm", "runtime.schedule"},
@@ -75,17 +76,19 @@ struct wait {
 	uint64_t arg;
 	uint32_t stack, waker;
 	unsigned flags;
+	uint32_t object;
 };
 
 static void wait_add(struct capture *capture, const struct wait *wait)
 {
 	struct waffle_rec_wait rec = {.rec = {wait->to_ts, 11, WAFFLE_REC_WAIT, 0},
 				      .from_ts = wait->from_ts,
-				      .user_stack = wait->stack};
+				      .user_stack = wait->stack,
+				      .object = wait->object};
 
 	waits(capture, wait->from_ts, 1, 11, 0, S, wait->syscall, wait->arg, FUTEX_MUTEX, 0);
 	gets(capture, wait->to_ts, 1, 0, 11, wait->waker, wait->to_ts, wait->flags);
-	if (wait->stack)
+	if (wait->stack || wait->object)
 		capture_add(capture, &rec);
 }
 
@@ -162,10 +165,10 @@ static void test_what_a_goroutine_waits_for_is_not_idle(void **state)
 static void test_a_wait_without_a_stack_is_as_others_for_the_same_thing(void **state)
 {
 	static const struct wait known[] = {
-		{1010, 1110, NR_FUTEX, PARK, PARKED, 12, 0},
-		{1120, 1220, NR_EPOLL_WAIT, EPOLL, POLLS, 12, 0},
-		{1230, 1330, NR_FUTEX, PARK + 8, PARKED, 12, 0},
-		{1340, 1440, NR_FUTEX, PARK + 8, LOCKED, 12, 0},
+		{1010, 1110, NR_FUTEX, PARK, PARKED, 12, 0, 0},
+		{1120, 1220, NR_EPOLL_WAIT, EPOLL, POLLS, 12, 0, 0},
+		{1230, 1330, NR_FUTEX, PARK + 8, PARKED, 12, 0, 0},
+		{1340, 1440, NR_FUTEX, PARK + 8, LOCKED, 12, 0, 0},
 	};
 	static const struct {
 		int syscall;
@@ -182,8 +185,8 @@ static void test_a_wait_without_a_stack_is_as_others_for_the_same_thing(void **s
 
 	(void)state;
 	for (size_t i = 0; i < LENGTH(rows); i++) {
-		const struct wait bare = {1450, 1980, rows[i].syscall, rows[i].arg, NO_STACK,
-					  12,   0};
+		const struct wait bare = {1450, 1980, rows[i].syscall, rows[i].arg, NO_STACK, 12,
+					  0,    0};
 		struct capture capture;
 		uint64_t idle_ns = 0;
 		struct why *why;
@@ -208,7 +211,7 @@ static void test_idle_stands_behind_work_unless_that_is_little(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < LENGTH(until); i++) {
-		const struct wait wait = {until[i], 2000, NR_FUTEX, PARK, PARKED, 12, 0};
+		const struct wait wait = {until[i], 2000, NR_FUTEX, PARK, PARKED, 12, 0, 0};
 		struct capture capture;
 		struct why *why;
 
@@ -225,7 +228,7 @@ static void test_idle_stands_behind_work_unless_that_is_little(void **state)
 /* A span shows what the thread waits for, so its chain goes on. */
 static void test_in_a_span_the_chain_goes_on(void **state)
 {
-	const struct wait wait = {1020, 1980, NR_FUTEX, PARK, PARKED, 12, 0};
+	const struct wait wait = {1020, 1980, NR_FUTEX, PARK, PARKED, 12, 0, 0};
 	struct capture capture;
 	struct why *why;
 
@@ -241,8 +244,7 @@ static void test_in_a_span_the_chain_goes_on(void **state)
 
 /* A thread that the program gave to a goroutine has a name of its own, and is explained alone, as
  * is one that runs most of the time. */
-static void
-test_all_threads_of_the_runtime_are_explained_unless_one_of_them_tells_more(void **state)
+static void test_the_program_is_explained_unless_one_of_its_threads_tells_more(void **state)
 {
 	static const struct {
 		const char *comm;
@@ -268,17 +270,250 @@ test_all_threads_of_the_runtime_are_explained_unless_one_of_them_tells_more(void
 		capture_load(&capture, 2000);
 		assert_int_equal(why_pick(&query, capture.model, &wanted, &err), 0);
 		assert_int_equal(query.tid, rows[i].all ? 0 : 12);
-		if (rows[i].all)
-			assert_string_equal(query.comm, "go");
-		else
-			assert_null(query.comm);
+		assert_int_equal(query.program, rows[i].all ? CAPTURE_PID : 0);
 		capture_must(why_new(&why, capture.model, &query, &err), err);
-		for (size_t k = 0; k < why->instances.len; k++)
-			assert_int_equal(
-				capture.model->threads.data[why->instances.data[k].thread].pid,
-				CAPTURE_PID);
+		assert_int_equal(why->instances.len, 1);
+		assert_int_equal(why->instances.data[0].program, rows[i].all);
 		why_free(why);
 		capture_free(&capture);
+	}
+}
+
+/* ---- the program as a whole ---- */
+
+enum { NO_SOCKET, OWN_END, OTHER_END, POLLER };
+
+/* The connection of the program with the process of thread 13. */
+static void connection(struct capture *capture, const char *local, const char *remote)
+{
+	char own[64], other[64];
+	const struct store_object ends[] = {
+		{.ino = 701, .pid = CAPTURE_PID, .name = "socket:[701]", .detail = own},
+		{.ino = 702, .pid = OTHER_PID, .name = "socket:[702]", .detail = other},
+		{.ino = 9, .pid = CAPTURE_PID, .name = "anon_inode:[eventpoll]", .detail = ""},
+	};
+
+	snprintf(own, sizeof(own), "tcp %s <-> %s", local, remote);
+	snprintf(other, sizeof(other), "tcp %s <-> %s", remote, local);
+	for (size_t i = 0; i < LENGTH(ends); i++) {
+		struct error err = ERROR_INIT;
+
+		capture_must(store_writer_add_object(capture->writer, &ends[i], &err), err);
+	}
+}
+
+#define CLIENT "127.0.0.1:40000"
+#define SERVER "127.0.0.1:8080"
+
+/* The main thread is idle all the time. */
+static void begin_program(struct capture *capture, const char *local, const char *remote)
+{
+	begin(capture);
+	named(capture, CAPTURE_PID, CAPTURE_PID, "go");
+	connection(capture, local, remote);
+	waits(capture, 1003, 4, CAPTURE_PID, 0, S, NR_FUTEX, PARK + 64, FUTEX_MUTEX, 0);
+}
+
+/* Thread 12 sends at 1100, and is blocked from 1110 on. Thread 13, at the other end, sleeps from
+ * 1120 to 1900, and answers at 1980. */
+static void exchange(struct capture *capture, int syscall)
+{
+	waits(capture, 1005, 3, 13, 0, S, NR_RECVFROM, 5, 0, 0);
+	gets(capture, 1100, 3, 0, 13, 12, 1100, 0);
+	wait_details(capture, 1005, 1100, 13, OTHER_END, 0, 0);
+	waits(capture, 1110, 2, 12, 0, S, syscall, PARK, FUTEX_MUTEX, 0);
+	waits(capture, 1120, 3, 13, 0, S, NR_NANOSLEEP, 0, 0, 0);
+	gets(capture, 1900, 3, 0, 13, 13, 1900, HARD);
+}
+
+static struct why *ask_program(struct capture *capture)
+{
+	return ask(
+		capture, 2000,
+		&(struct why_query){
+			.program = CAPTURE_PID, .from_ts = 1000, .to_ts = 2000, .names = &names});
+}
+
+/* A timer, at which other goroutines may wait, wakes the poller in between. */
+static void test_a_program_waits_for_the_answer_of_another_process(void **state)
+{
+	static const struct wait polls[] = {
+		{1010, 1300, NR_EPOLL_WAIT, EPOLL, POLLS, 0, HARD, 0},
+		{1310, 1980, NR_EPOLL_WAIT, EPOLL, POLLS, 13, 0, OWN_END},
+	};
+	const struct why_step *step;
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin_program(&capture, CLIENT, SERVER);
+	wait_add(&capture, &polls[0]);
+	exchange(&capture, NR_FUTEX);
+	wait_add(&capture, &polls[1]);
+	why = ask_program(&capture);
+	check_part(why, 0, "sleep", 780 - 10, 13, "likely", "");
+	check_part(why, 1, "running", 110 + 10 + 20, CAPTURE_PID, "likely", "");
+	check_part(why, 2, "socket", 10 + 80, 13, "likely",
+		   "socket:[701] (tcp " CLIENT " <-> " SERVER ")");
+	step = &why->steps.data[part_of(why, 0)->step];
+	assert_true(step->answer);
+	assert_int_equal(why->model->threads.data[step->by].tid, 13);
+	done(&capture, why);
+}
+
+/* Thread 13 sends another answer at 1980. The second request was there when it had sent the first
+ * one, at 1300, or it was not, and the thread waited for it until 1400, too shortly for a record.
+ */
+static void test_a_request_that_wakes_nobody_came_after_the_last_answer(void **state)
+{
+	static const struct wait polls[] = {
+		{1010, 1300, NR_EPOLL_WAIT, EPOLL, POLLS, 13, 0, OWN_END},
+		{1310, 1980, NR_EPOLL_WAIT, EPOLL, POLLS, 13, 0, OWN_END},
+	};
+
+	(void)state;
+	for (unsigned waited = 0; waited < 2; waited++) {
+		struct capture capture;
+		uint64_t other_ns = 0;
+		struct why *why;
+
+		begin_program(&capture, CLIENT, SERVER);
+		waits(&capture, 1110, 2, 12, 0, S, NR_FUTEX, PARK, FUTEX_MUTEX, 0);
+		wait_add(&capture, &polls[0]);
+		if (waited) {
+			waits(&capture, 1305, 3, 13, 0, S, NR_RECVFROM, 5, 0, 0);
+			gets(&capture, 1400, 3, 0, 13, 11, 1400, 0);
+		}
+		wait_add(&capture, &polls[1]);
+		why = ask_program(&capture);
+		for (uint32_t i = 0; i < why->instances.data[0].part_count; i++)
+			if (why->steps.data[part_of(why, i)->step].answer)
+				other_ns += part_of(why, i)->ns;
+		assert_int_equal(other_ns, waited ? 580 : 670);
+		done(&capture, why);
+	}
+}
+
+/* The same, but the program is the server, and waits for the client's next request. */
+static void test_a_server_without_requests_is_idle(void **state)
+{
+	const struct wait wait = {1010, 1980, NR_EPOLL_WAIT, EPOLL, POLLS, 13, 0, OWN_END};
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin_program(&capture, SERVER, CLIENT);
+	exchange(&capture, NR_FUTEX);
+	wait_add(&capture, &wait);
+	why = ask_program(&capture);
+	check_part(why, 0, "running", 130, CAPTURE_PID, "likely", "");
+	check_part(why, 1, "idle", 870, 0, "likely",
+		   "no goroutine can run, until a client of tcp " SERVER " sends something");
+	done(&capture, why);
+}
+
+static void test_a_program_without_work_names_what_ends_that(void **state)
+{
+	static const struct {
+		struct wait wait;
+		const char *cause, *object;
+	} rows[] = {
+		{{.syscall = NR_EPOLL_WAIT,
+		  .arg = EPOLL,
+		  .stack = POLLS,
+		  .flags = HARD,
+		  .object = POLLER},
+		 "idle",
+		 "no goroutine can run, until a timer of Go's runtime (time.Sleep, a ticker, a "
+		 "timeout) ends"},
+		{{.syscall = NR_EPOLL_WAIT, .arg = EPOLL, .stack = POLLS, .flags = HARD},
+		 "idle",
+		 "no goroutine can run, until an interrupt: a timer, or the network"},
+		{{.syscall = NR_EPOLL_WAIT,
+		  .arg = EPOLL,
+		  .stack = POLLS,
+		  .flags = HARD,
+		  .object = OWN_END},
+		 "socket",
+		 "socket:[701] (tcp " CLIENT " <-> " SERVER ")"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		struct wait wait = rows[i].wait;
+		struct capture capture;
+		struct why *why;
+
+		wait.from_ts = 1020;
+		wait.to_ts = 1980;
+		begin_program(&capture, CLIENT, SERVER);
+		waits(&capture, 1010, 2, 12, 0, S, NR_FUTEX, PARK, FUTEX_MUTEX, 0);
+		wait_add(&capture, &wait);
+		why = ask_program(&capture);
+		check_part(why, 0, rows[i].cause, 960, 0, "likely", rows[i].object);
+		done(&capture, why);
+	}
+}
+
+/* A goroutine is blocked in a system call from 1200 to 1700, and the poller in vain. */
+static void test_a_device_comes_before_idle_threads(void **state)
+{
+	static const struct wait polls[] = {
+		{1010, 1500, NR_EPOLL_WAIT, EPOLL, POLLS, 0, HARD, 0},
+		{1510, 1980, NR_EPOLL_WAIT, EPOLL, POLLS, 0, HARD, 0},
+	};
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin_program(&capture, CLIENT, SERVER);
+	waits(&capture, 1200, 2, 12, 0, D, NR_FSYNC, 3, 0, 0);
+	wait_add(&capture, &polls[0]);
+	waits(&capture, polls[1].from_ts, 1, 11, 0, S, NR_EPOLL_WAIT, EPOLL, FUTEX_MUTEX, 0);
+	gets(&capture, 1700, 2, 0, 12, 0, 1700, HARD);
+	waits(&capture, 1710, 2, 12, 0, S, NR_FUTEX, PARK, FUTEX_MUTEX, 0);
+	why = ask_program(&capture);
+	check_part(why, 0, "disk-write", 490, CAPTURE_PID, "likely", "");
+	done(&capture, why);
+}
+
+#define MAYBE "127.0.0.1:50000" /* a port that a client may have, too */
+
+/* The thread on which the span began has nothing to run until another one has got the answer. The
+ * other end must be known as the server: by its port, or since another connection leads there. */
+static void test_in_a_span_the_last_answer_of_a_server_counts(void **state)
+{
+	static const struct {
+		const char *remote, *other;
+		bool known;
+	} rows[] = {{SERVER, NULL, true}, {MAYBE, NULL, false}, {MAYBE, "127.0.0.1:40001", true}};
+	struct waffle_rec_wait polled = {.rec = {1980, 12, WAFFLE_REC_WAIT, 0},
+					 .from_ts = 1110,
+					 .user_stack = POLLS,
+					 .object = OWN_END};
+	struct waffle_rec_wait parked = {
+		.rec = {1982, 11, WAFFLE_REC_WAIT, 0}, .from_ts = 1020, .user_stack = PARKED};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		struct capture capture;
+		struct why *why;
+
+		begin_program(&capture, CLIENT, rows[i].remote);
+		if (rows[i].other)
+			connection(&capture, rows[i].other, rows[i].remote);
+		capture_span(&capture, 1010, 11, 1);
+		waits(&capture, 1020, 1, 11, 0, S, NR_FUTEX, PARK + 8, FUTEX_MUTEX, 0);
+		exchange(&capture, NR_EPOLL_WAIT);
+		gets(&capture, 1980, 2, 0, 12, 13, 1980, 0);
+		capture_add(&capture, &polled);
+		gets(&capture, 1982, 1, 0, 11, 12, 1982, 0);
+		capture_add(&capture, &parked);
+		capture_end(&capture, 1990, 11, 1);
+		why = ask(&capture, 2000, &(struct why_query){.name = "step", .names = &names});
+		check_part(why, 0, "sleep", 780, 13, "likely", "");
+		assert_int_equal(why->steps.data[part_of(why, 0)->step].answer, rows[i].known);
+		done(&capture, why);
 	}
 }
 
@@ -291,7 +526,13 @@ int main(void)
 		cmocka_unit_test(test_idle_stands_behind_work_unless_that_is_little),
 		cmocka_unit_test(test_in_a_span_the_chain_goes_on),
 		cmocka_unit_test(
-			test_all_threads_of_the_runtime_are_explained_unless_one_of_them_tells_more),
+			test_the_program_is_explained_unless_one_of_its_threads_tells_more),
+		cmocka_unit_test(test_a_program_waits_for_the_answer_of_another_process),
+		cmocka_unit_test(test_a_request_that_wakes_nobody_came_after_the_last_answer),
+		cmocka_unit_test(test_a_server_without_requests_is_idle),
+		cmocka_unit_test(test_a_program_without_work_names_what_ends_that),
+		cmocka_unit_test(test_a_device_comes_before_idle_threads),
+		cmocka_unit_test(test_in_a_span_the_last_answer_of_a_server_counts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,31 +9,53 @@
 #include <cmocka.h>
 
 #include "analyze/why/why_hang.h"
+#include "analyze/why/why_pick.h"
+#include "fake_names.h"
 #include "why_capture.h"
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
 #define END_TS 10000000
 static uint64_t end_ts = END_TS;
 
-/* A thread that waits in a system call from the begin of the capture to its end. */
-static void waits_from_begin(struct capture *capture, uint32_t tid, int syscall, uint32_t owner,
-			     uint32_t flags)
+/* A thread that waits in a system call from the begin of the capture, or `from_ts`, to its end. */
+struct hung {
+	uint32_t tid, owner, flags, stack;
+	int syscall;
+	uint64_t lock, expected, from_ts;
+};
+
+static void hang_add(struct capture *capture, const struct hung *hung)
 {
-	struct waffle_rec_state state = {.rec = {CAPTURE_START, tid, WAFFLE_REC_STATE, 0},
+	struct waffle_rec_state state = {.rec = {CAPTURE_START, hung->tid, WAFFLE_REC_STATE, 0},
 					 .tgid = CAPTURE_PID,
 					 .state = WAFFLE_THREAD_BLOCKED,
 					 .task_state = S,
-					 .syscall = syscall,
-					 .args = {0x7000 + 64 * tid, FUTEX_MUTEX, 2}};
-	struct waffle_rec_open_wait open = {.rec = {end_ts, tid, WAFFLE_REC_OPEN_WAIT, 0},
-					    .lock = 0x7000 + 64 * tid,
-					    .owner_tid = owner,
-					    .flags = flags};
+					 .syscall = hung->syscall,
+					 .args = {hung->lock, FUTEX_MUTEX, hung->expected}};
+	struct waffle_rec_open_wait open = {.rec = {end_ts, hung->tid, WAFFLE_REC_OPEN_WAIT, 0},
+					    .from_ts = hung->from_ts,
+					    .lock = hung->lock,
+					    .user_stack = hung->stack,
+					    .owner_tid = hung->owner,
+					    .flags = hung->flags};
 
 	capture_add(capture, &state);
 	state.rec.ts = end_ts;
 	state.at_end = 1;
 	capture_add(capture, &state);
 	capture_add(capture, &open);
+}
+
+static void waits_from_begin(struct capture *capture, uint32_t tid, int syscall, uint32_t owner,
+			     uint32_t flags)
+{
+	hang_add(capture, &(struct hung){.tid = tid,
+					 .owner = owner,
+					 .flags = flags,
+					 .syscall = syscall,
+					 .lock = 0x7000 + 64 * tid,
+					 .expected = 2});
 }
 
 static void hangs_from_begin(struct capture *capture, uint32_t tid, uint32_t owner, uint32_t flags)
@@ -193,6 +215,221 @@ static void test_the_owner_is_to_blame_if_its_own_wait_is_unknown(void **state)
 	done(&capture, why);
 }
 
+/* ---- threads that wait all the time, while another one goes on ---- */
+
+#define PYTHON(name, of)                                                                           \
+	{                                                                                          \
+		.function = name, .module = "[python]", .file = of                                 \
+	}
+#define NATIVE(name)                                                                               \
+	{                                                                                          \
+		.function = name                                                                   \
+	}
+#define THREADING "/usr/lib/python3.11/threading.py"
+
+/* Stack number n is the n-th row, innermost first. */
+static const struct stack_frame stacks[][3] = {
+	{NATIVE("lock_PyThread_acquire_lock"), PYTHON("take", "/srv/app.py")},
+	{NATIVE("lock_PyThread_acquire_lock"), PYTHON("Thread._wait_for_tstate_lock", THREADING)},
+	{NATIVE("lock_PyThread_acquire_lock"), PYTHON("Condition.wait", THREADING)},
+	{NATIVE("_queue_SimpleQueue_get"),
+	 PYTHON("_worker", "/usr/lib/python3.11/futures/thread.py")},
+	{NATIVE("std::sys::sync::mutex::futex::Mutex::lock_contended"), NATIVE("work")},
+	{NATIVE("pthread_cond_wait"), NATIVE("work")},
+	{NATIVE("pthread_cond_timedwait"), NATIVE("os::PlatformEvent::park(long)"),
+	 NATIVE("ObjectMonitor::EnterI(…)")},
+	{NATIVE("pthread_cond_wait"), NATIVE("os::PlatformEvent::park()"),
+	 NATIVE("ObjectMonitor::wait(…)")},
+	{NATIVE("__futex_abstimed_wait_common"), NATIVE("__pthread_mutex_lock_full"),
+	 NATIVE("take")},
+};
+enum { SLEEPS, PY_LOCK, PY_JOIN, PY_WAIT, PY_QUEUE, RUST, CONDITION, MONITOR, NOTIFIED, PI };
+
+static void frames(void *arg, uint32_t stack, stack_frame_fn each, void *each_arg)
+{
+	assert_ptr_equal(arg, stacks);
+	assert_in_range(stack, 1, LENGTH(stacks));
+	for (size_t i = 0; i < LENGTH(stacks[0]) && stacks[stack - 1][i].function; i++)
+		each(&stacks[stack - 1][i], each_arg);
+}
+
+static struct stack_names names = {.arg = (void *)stacks, .frames = frames};
+
+static void stacks_add(struct capture *capture)
+{
+	for (size_t i = 0; i < LENGTH(stacks); i++) {
+		uint64_t address = 0x400000 + i;
+		struct store_stack stack = {.pid = CAPTURE_PID, .addresses = &address, .count = 1};
+		struct error err = ERROR_INIT;
+
+		capture_must(store_writer_add_stack(capture->writer, &stack, &err), err);
+	}
+}
+
+#define NR_NANOSLEEP 35
+#define THREADS 4
+
+/* Threads 10 to 13 wait in these ways; one that sleeps wakes up now and then. */
+static void ways_add(struct capture *capture, const uint32_t ways[THREADS], bool one_lock)
+{
+	threads_named(capture, 10, 9 + THREADS);
+	stacks_add(capture);
+	for (uint32_t i = 0; i < THREADS; i++) {
+		bool sleeps = ways[i] == SLEEPS, monitor = ways[i] == MONITOR;
+
+		hang_add(capture, &(struct hung){
+					  .tid = 10 + i,
+					  .flags = sleeps || monitor ? 0 : WAFFLE_OPEN_WAIT_INSIDE,
+					  .stack = ways[i],
+					  .syscall = sleeps ? NR_NANOSLEEP : NR_FUTEX,
+					  .lock = sleeps     ? 0
+						  : one_lock ? 0x7000
+							     : 0x7000 + 64 * i,
+					  .from_ts = sleeps ? end_ts - 10 : 0,
+				  });
+	}
+}
+
+static uint32_t stuck_threads(const uint32_t ways[THREADS], bool one_lock)
+{
+	struct capture capture;
+	struct why_hangs hangs;
+	uint32_t count = 0, stuck = 0;
+
+	ways_add(&capture, ways, one_lock);
+	why_hangs_find(&hangs, capture_load(&capture, end_ts), &names);
+	assert_int_equal(hangs.deadlocks.len, 0);
+	if (hangs.standstills.len) {
+		assert_int_equal(hangs.standstills.data[0].of, THREADS);
+		count = hangs.standstills.data[0].threads;
+	}
+	for (size_t i = 0; i < hangs.waits.len; i++) {
+		assert_int_equal(hangs.waits.data[i].stuck, i < count);
+		stuck += hangs.waits.data[i].stuck;
+	}
+	assert_int_equal(stuck, count);
+	why_hangs_free(&hangs);
+	capture_free(&capture);
+	return count;
+}
+
+static void test_threads_that_wait_for_locks_all_the_time_may_be_in_a_deadlock(void **state)
+{
+	static const struct {
+		uint32_t ways[THREADS], stuck;
+	} rows[] = {
+		{{PY_LOCK, PY_LOCK, PY_JOIN, SLEEPS}, 3},
+		{{PY_LOCK, PY_LOCK, PY_QUEUE, SLEEPS}, 2},
+		{{PY_LOCK, PY_WAIT, PY_JOIN, SLEEPS}, 0}, /* one lock is no circle */
+		{{PY_WAIT, PY_QUEUE, PY_JOIN, SLEEPS}, 0},
+		{{PY_QUEUE, PY_QUEUE, PY_QUEUE, SLEEPS}, 0},
+		{{RUST, RUST, SLEEPS, SLEEPS}, 2},
+		/* One that waits for work may hold a lock of a pool. */
+		{{RUST, RUST, CONDITION, SLEEPS}, 0},
+		{{CONDITION, CONDITION, CONDITION, SLEEPS}, 0},
+		{{MONITOR, MONITOR, NOTIFIED, SLEEPS}, 2},
+		{{NOTIFIED, NOTIFIED, NOTIFIED, SLEEPS}, 0},
+		{{MONITOR, NOTIFIED, NOTIFIED, SLEEPS}, 0},
+	};
+
+	(void)state;
+	end_ts = 300000000;
+	for (size_t i = 0; i < LENGTH(rows); i++)
+		assert_int_equal(stuck_threads(rows[i].ways, false), rows[i].stuck);
+	assert_int_equal(stuck_threads(rows[0].ways, true), 0);
+	end_ts = END_TS;
+}
+
+/* Thread 13, which sleeps, has run most. */
+static uint32_t picked(uint32_t way, uint64_t running_ns, bool *stuck)
+{
+	const uint32_t ways[THREADS] = {way, way, PY_JOIN, SLEEPS};
+	const struct why_wanted wanted = {.span = NULL};
+	struct why_query query = {.names = &names};
+	struct error err = ERROR_INIT;
+	struct capture capture;
+
+	ways_add(&capture, ways, false);
+	gets(&capture, CAPTURE_START + 1000, 1, 0, 13, 0, CAPTURE_START + 1000, HARD);
+	waits(&capture, CAPTURE_START + 1000 + running_ns, 1, 13, 0, S, NR_NANOSLEEP, 0, 0, 0);
+	capture_load(&capture, end_ts);
+	capture_must(why_pick(&query, capture.model, &wanted, &err), err);
+	*stuck = query.stuck;
+	capture_free(&capture);
+	return query.tid;
+}
+
+static void test_a_thread_that_hangs_is_explained_if_no_thread_does_much(void **state)
+{
+	bool stuck;
+
+	(void)state;
+	end_ts = 300000000;
+	assert_in_range(picked(PY_LOCK, 1000000, &stuck), 10, 12);
+	assert_true(stuck);
+	assert_int_equal(picked(PY_QUEUE, 1000000, &stuck), 13);
+	assert_false(stuck);
+	assert_int_equal(picked(PY_LOCK, 100000000, &stuck), 13);
+	assert_false(stuck);
+	end_ts = END_TS;
+}
+
+/* Java's threads look at a monitor that they wait for once a second, so they run now and then. */
+static void test_a_monitor_that_another_thread_gave_is_no_deadlock(void **state)
+{
+	const uint32_t ways[THREADS] = {MONITOR, MONITOR, NOTIFIED, SLEEPS};
+
+	(void)state;
+	end_ts = 300000000;
+	for (int woken = 0; woken < 2; woken++) {
+		struct capture capture;
+		struct why_hangs hangs;
+
+		ways_add(&capture, ways, false);
+		gets(&capture, CAPTURE_START + 1000, 1, 0, 11, woken ? 12 : 0, CAPTURE_START + 900,
+		     woken ? 0 : HARD);
+		waits(&capture, CAPTURE_START + 2000, 1, 11, 0, S, NR_FUTEX, 0x7000, FUTEX_COND, 0);
+		why_hangs_find(&hangs, capture_load(&capture, end_ts), &names);
+		assert_int_equal(hangs.standstills.len, !woken);
+		why_hangs_free(&hangs);
+		capture_free(&capture);
+	}
+	end_ts = END_TS;
+}
+
+/* glibc stops a thread whose lock the kernel refuses, by a wait for a word that is 0. */
+static void test_a_thread_that_glibc_has_stopped_is_a_deadlock(void **state)
+{
+	(void)state;
+	end_ts = 300000000;
+	for (uint64_t expected = 0; expected < 2; expected++) {
+		struct hung stopped = {.tid = 10,
+				       .flags = WAFFLE_OPEN_WAIT_INSIDE,
+				       .stack = PI,
+				       .syscall = NR_FUTEX,
+				       .lock = 0x7000,
+				       .expected = expected};
+		struct capture capture;
+		struct why_hangs hangs;
+
+		threads_named(&capture, 10, 11);
+		stacks_add(&capture);
+		hang_add(&capture, &stopped);
+		hangs_from_begin(&capture, 11, 10, WAFFLE_OPEN_WAIT_WORD | WAFFLE_OPEN_WAIT_INSIDE);
+		why_hangs_find(&hangs, capture_load(&capture, end_ts), &names);
+		assert_int_equal(hangs.deadlocks.len, !expected);
+		if (!expected) {
+			assert_true(hangs.deadlocks.data[0].refused);
+			assert_int_equal(hangs.deadlocks.data[0].first, 0);
+			assert_int_equal(waiter(capture.model, &hangs.waits.data[0]), 10);
+			assert_true(hangs.waits.data[0].stuck && hangs.waits.data[1].stuck);
+		}
+		why_hangs_free(&hangs);
+		capture_free(&capture);
+	}
+	end_ts = END_TS;
+}
+
 static void test_owners_and_times_of_any_kind_are_read(void **state)
 {
 	(void)state;
@@ -276,6 +513,11 @@ int main(void)
 		cmocka_unit_test(test_the_chain_of_a_deadlock_ends_in_its_circle),
 		cmocka_unit_test(test_the_owner_is_to_blame_if_its_own_wait_is_unknown),
 		cmocka_unit_test(test_threads_that_only_wait_for_each_other_are_a_standstill),
+		cmocka_unit_test(
+			test_threads_that_wait_for_locks_all_the_time_may_be_in_a_deadlock),
+		cmocka_unit_test(test_a_thread_that_hangs_is_explained_if_no_thread_does_much),
+		cmocka_unit_test(test_a_monitor_that_another_thread_gave_is_no_deadlock),
+		cmocka_unit_test(test_a_thread_that_glibc_has_stopped_is_a_deadlock),
 		cmocka_unit_test(test_owners_and_times_of_any_kind_are_read),
 		cmocka_unit_test(test_open_waits_have_the_file_that_was_read_at_the_end),
 	};

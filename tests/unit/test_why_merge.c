@@ -57,6 +57,7 @@ static void made_free(struct made *made)
 {
 	vec_free(&made->why.parts);
 	vec_free(&made->why.instances);
+	vec_free(&made->why.places);
 }
 
 static void test_causes_with_culprits_of_one_name_are_one(void **state)
@@ -94,6 +95,52 @@ static void test_causes_with_culprits_of_one_name_are_one(void **state)
 	made_free(&made);
 }
 
+static void add_place(struct made *made, uint32_t place, uint32_t count, uint32_t within)
+{
+	struct why_part *last = &made->why.parts.data[made->why.parts.len - 1];
+	struct sample_count counts = {place, count, within, within};
+
+	if (!last->place_count++)
+		last->place = (uint32_t)made->why.places.len;
+	assert_true(vec_push(&made->why.places, counts));
+}
+
+static void test_samples_of_merged_causes_are_summed_up_by_place(void **state)
+{
+	static const struct sample_count expected[] = {{4, 12, 0, 0}, {3, 10, 0, 0}, {5, 0, 9, 9}};
+	struct why_merged merged;
+	struct made made;
+
+	(void)state;
+	make(&made);
+	add_instance(&made, WORKER_A);
+	add(&made, WHY_RUNNING, WORKER_A, 0, 60, WHY_GRADE_CERTAIN);
+	add_place(&made, 3, 10, 0);
+	add_place(&made, 4, 5, 0);
+	add_place(&made, 5, 0, 2);
+	add_instance(&made, WORKER_B);
+	add(&made, WHY_SLEEP, WORKER_B, 0, 10, WHY_GRADE_CERTAIN);
+	add(&made, WHY_RUNNING, WORKER_B, 0, 50, WHY_GRADE_CERTAIN);
+	add_place(&made, 4, 7, 0);
+	add_place(&made, 5, 0, 7);
+	why_merge(&merged, &made.why);
+	assert_int_equal(merged.parts.len, 2);
+	assert_int_equal(merged.parts.data[0].ns, 110);
+	assert_int_equal(merged.parts.data[0].place_count, 3);
+	for (size_t i = 0; i < 3; i++) {
+		const struct sample_count *count =
+			&merged.places.data[merged.parts.data[0].place + i];
+
+		assert_int_equal(count->place, expected[i].place);
+		assert_int_equal(count->count, expected[i].count);
+		assert_int_equal(count->within, expected[i].within);
+		assert_int_equal(count->depth, expected[i].depth);
+	}
+	assert_int_equal(merged.parts.data[1].place_count, 0);
+	why_merged_free(&merged);
+	made_free(&made);
+}
+
 static void test_nothing_merges_to_nothing(void **state)
 {
 	struct why_merged merged;
@@ -112,6 +159,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_causes_with_culprits_of_one_name_are_one),
+		cmocka_unit_test(test_samples_of_merged_causes_are_summed_up_by_place),
 		cmocka_unit_test(test_nothing_merges_to_nothing),
 	};
 

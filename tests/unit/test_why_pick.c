@@ -78,12 +78,29 @@ static void test_parent_that_runs_less_than_its_child(void **state)
 	assert_int_equal(busiest(&capture), 10);
 }
 
+/* Both are mostly blocked. The child must run for more than twice as long to be chosen. */
+static void test_parent_that_runs_about_as_much_as_its_child(void **state)
+{
+	static const uint64_t child_ms[] = {3, 5};
+	struct capture capture = {0};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		begin(&capture);
+		gets(&capture, CAPTURE_START + 1, 1, 0, 10, 0, 0, 0);
+		waits(&capture, CAPTURE_START + 2 * MS, 1, 10, 0, S, NR_READ, 0, 0, 0);
+		waits(&capture, CAPTURE_START + child_ms[i] * MS, 2, 20, 0, S, NR_READ, 0, 0, 0);
+		assert_int_equal(busiest(&capture), child_ms[i] > 4 ? 20 : 10);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_child_that_runs_longest_if_its_parent_waits),
 		cmocka_unit_test(test_parent_that_waits_for_a_cpu),
 		cmocka_unit_test(test_parent_that_runs_less_than_its_child),
+		cmocka_unit_test(test_parent_that_runs_about_as_much_as_its_child),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

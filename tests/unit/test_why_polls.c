@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Threads in no span that have nothing to do, or that poll: event loops, loops of sleeps, pools. */
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -250,7 +251,7 @@ static void slept_at(struct capture *capture, uint64_t from_ts, uint64_t ts, uin
 						       .user_stack = stack});
 }
 
-/* A stack of several functions, the innermost first. */
+/* A stack of several functions, the innermost first. NULL: code without a name. */
 static void deep_stack(struct capture *capture, uint32_t number, const char *const *functions,
 		       uint32_t count)
 {
@@ -264,29 +265,44 @@ static void deep_stack(struct capture *capture, uint32_t number, const char *con
 					  .name = functions[i]};
 
 		addresses[i] = name.value;
-		capture_must(store_writer_add_name(capture->writer, &name, &err), err);
+		if (name.name)
+			capture_must(store_writer_add_name(capture->writer, &name, &err), err);
 	}
 	capture_must(store_writer_add_stack(capture->writer, &stack, &err), err);
+}
+
+/* The answer with the names of functions, until done_named(). */
+static struct why *ask_named(struct capture *capture, uint64_t end_ms, struct stack_names **names)
+{
+	struct error err = ERROR_INIT;
+	struct why *why;
+
+	capture_load(capture, end_ms * MS);
+	*names = stack_names_open(capture->reader, false);
+	capture_must(
+		why_new(&why, capture->model,
+			&(struct why_query){
+				.tid = 11, .from_ts = MS, .to_ts = end_ms * MS, .names = *names},
+			&err),
+		err);
+	return why;
+}
+
+static void done_named(struct capture *capture, struct why *why, struct stack_names *names)
+{
+	why_free(why);
+	stack_names_close(names);
+	capture_free(capture);
 }
 
 /* What thread 11 waits for from 1 to 50 ms is that cause. Ends the capture. */
 static void check_whole_wait(struct capture *capture, const char *cause, const char *says)
 {
 	struct stack_names *names;
-	struct error err = ERROR_INIT;
-	struct why *why;
+	struct why *why = ask_named(capture, 50, &names);
 
-	capture_load(capture, 50 * MS);
-	names = stack_names_open(capture->reader, false);
-	capture_must(why_new(&why, capture->model,
-			     &(struct why_query){
-				     .tid = 11, .from_ts = MS, .to_ts = 50 * MS, .names = names},
-			     &err),
-		     err);
 	check_part(why, 0, cause, 49 * MS, 0, "likely", says);
-	why_free(why);
-	stack_names_close(names);
-	capture_free(capture);
+	done_named(capture, why, names);
 }
 
 /* A backend waits for a message of the one that holds the lock, with this stack. An interrupt ends
@@ -385,6 +401,93 @@ static void test_threads_that_sleep_in_different_places_are_causes_of_their_own(
 	}
 }
 
+/* Thread 11 waits in turn for three threads of a pool. Each sleeps until the timeout of a futex of
+ * its own, in the functions of one of two stacks. */
+static struct why *waits_for_timeouts(struct capture *capture, const char *const *functions,
+				      struct stack_names **names)
+{
+	begin(capture);
+	deep_stack(capture, 2, functions, 4);
+	deep_stack(capture, 3, functions + 4, 4);
+	for (uint32_t i = 0; i < 3; i++) {
+		uint64_t from = MS + i * 21 * MS, to = from + 20 * MS;
+		uint16_t cpu = (uint16_t)(2 + i);
+
+		named(capture, 12 + i, 10, i ? "Thread-1" : "Thread-23");
+		gets(capture, from - 10, cpu, 0, 12 + i, 0, 0, 0);
+		waits(capture, from, 1, 11, 0, S, NR_FUTEX, 0x7f00, FUTEX_COND, 0);
+		waits(capture, from + 10, cpu, 12 + i, 0, S, NR_FUTEX, 0x8000 + 64 * i, FUTEX_COND,
+		      0);
+		gets(capture, to - 10, cpu, 0, 12 + i, 0, to - 10, HARD);
+		slept_at(capture, from + 10, to - 10, 12 + i, 2 + i / 2);
+		gets(capture, to, 1, 0, 11, 12 + i, to, 0);
+	}
+	return ask_named(capture, 64, names);
+}
+
+static void test_threads_of_a_pool_with_a_timer_each_are_one_cause(void **state)
+{
+	static const char *const functions[] = {
+		"park (a.c:1)", "sleep (a.c:2)", NULL,          "run (a.c:3)",
+		"park (a.c:1)", "sleep (a.c:2)", "run (a.c:3)", NULL};
+	struct stack_names *names;
+	struct capture capture;
+	struct why *why = waits_for_timeouts(&capture, functions, &names);
+
+	(void)state;
+	check_part(why, 0, "timer", 3 * (20 * MS - 20), 12, "likely", "futex 0x8000 and 2 more");
+	assert_int_equal(part_of(why, 0)->threads, 3);
+	assert_int_equal(part_of(why, 0)->objects, 3);
+	done_named(&capture, why, names);
+}
+
+static void test_threads_of_a_pool_that_wait_for_different_things_are_not_one_cause(void **state)
+{
+	static const char *const functions[] = {
+		"park (a.c:1)", "sleep (a.c:2)", NULL,          "run (a.c:3)",
+		"park (a.c:1)", "take (a.c:2)",  "run (a.c:3)", NULL};
+	struct stack_names *names;
+	struct capture capture;
+	struct why *why = waits_for_timeouts(&capture, functions, &names);
+
+	(void)state;
+	check_part(why, 0, "timer", 2 * (20 * MS - 20), 12, "likely", "futex 0x8000 and 1 more");
+	check_part(why, 1, "timer", 20 * MS - 20, 14, "likely", "futex 0x8080");
+	done_named(&capture, why, names);
+}
+
+/* The only wait of a short-lived thread has no stack. */
+static void test_threads_made_for_a_job_each_that_sleep_are_one_cause(void **state)
+{
+	const uint32_t count = 36; /* a pool has at most 32 */
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t from = MS + i * MS, to = from + 3 * MS / 4;
+		char name[14];
+
+		snprintf(name, sizeof(name), "Thread-%" PRIu32, i);
+		named(&capture, 12 + i, 10, name);
+		gets(&capture, from - 10, 2, 0, 12 + i, 0, 0, 0);
+		waits(&capture, from, 1, 11, 0, S, NR_FUTEX, 0x7f00, FUTEX_COND, 0);
+		waits(&capture, from + 10, 2, 12 + i, 0, S, NR_FUTEX, 0x8000 + 64 * i, FUTEX_COND,
+		      0);
+		gets(&capture, to - 10, 2, 0, 12 + i, 0, to - 10, HARD);
+		gets(&capture, to, 1, 0, 11, 12 + i, to, 0);
+		capture_gone(&capture, to + 5, 12 + i, WAFFLE_REC_EXIT);
+	}
+	why = ask_thread(&capture, 1 + count, NULL);
+	check_part(why, 0, "timer", count * (3 * MS / 4 - 20), 12, "likely",
+		   "futex 0x8000 and 35 more");
+	assert_int_equal(part_of(why, 0)->threads, count);
+	assert_string_equal(model_thread_kind_name(why->model, part_of(why, 0)->thread),
+			    "Thread-N");
+	done(&capture, why);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -401,6 +504,10 @@ int main(void)
 		cmocka_unit_test(test_threads_of_a_pool_that_sleep_in_one_place_are_one_cause),
 		cmocka_unit_test(
 			test_threads_that_sleep_in_different_places_are_causes_of_their_own),
+		cmocka_unit_test(test_threads_of_a_pool_with_a_timer_each_are_one_cause),
+		cmocka_unit_test(test_threads_made_for_a_job_each_that_sleep_are_one_cause),
+		cmocka_unit_test(
+			test_threads_of_a_pool_that_wait_for_different_things_are_not_one_cause),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

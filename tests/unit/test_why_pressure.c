@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The limit of memory that stands above the causes. */
+/* The limit of memory that stands above the causes, and the neighbours at a disk. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,11 +61,161 @@ static void test_the_limit_is_shown_if_the_threads_own_page_faults_take_a_tenth(
 	}
 }
 
+/* Thread 11 reads a file in waits of 10 ms. Its cgroup has reached its limit at the end of the
+ * waits whose bits are in `full`. */
+static struct why *ask_reading(struct capture *capture, const char *function, unsigned full)
+{
+	const char *functions[] = {"io_schedule", function, "vfs_read"};
+	uint64_t at = MS;
+
+	capture_begin(capture, true);
+	file_on(capture, "/data/shard", 8);
+	kernel_stack_of(capture, 0xffff000000001000, functions, 3);
+	gets(capture, 1000, 1, 0, 11, 0, 0, 0);
+	for (unsigned i = 0; i < 4; i++, at += 20 * MS) {
+		uint64_t end = at + 10 * MS;
+		struct waffle_rec_memory memory = {.rec = {end, 11, WAFFLE_REC_MEMORY, 0},
+						   .cgroup = 7,
+						   .limit_bytes = 48 << 20,
+						   .used_bytes = 48 << 20};
+
+		waits(capture, at, 1, 11, 0, D, NR_READ, 3, 0, 0);
+		io_done(capture, at + 1000, end - 1000, 11, 0);
+		gets(capture, end, 1, 0, 11, 0, end, HARD);
+		if (full & 1u << i)
+			capture_add(capture, &memory);
+		wait_details(capture, at, end, 11, 1, 1, 0);
+	}
+	return ask(capture, at, &(struct why_query){.tid = 11, .from_ts = 1000, .to_ts = at});
+}
+
+static void test_a_full_cgroup_is_shown_if_reads_of_pages_take_a_quarter(void **state)
+{
+	static const struct {
+		const char *function;
+		unsigned full;
+		bool shown;
+	} rows[] = {
+		{"filemap_read", 15, true},
+		{"filemap_read", 9, true},
+		{"filemap_read", 0, false},
+		{"filemap_read", 14, false}, /* it filled up meanwhile */
+		{"filemap_read", 7, false},
+		{"iomap_dio_rw", 15, false}, /* past the memory for files */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct capture capture;
+		struct why *why = ask_reading(&capture, rows[i].function, rows[i].full);
+		const char *text = strtab_get(why->texts, why->instances.data[0].memory);
+
+		assert_string_equal(text, rows[i].shown ? "memory.max 48.0 MiB of cgroup 7 used "
+							  "up; pages of files are dropped early"
+							: "");
+		done(&capture, why);
+	}
+}
+
+/* ---- the disk ---- */
+
+static void request(struct capture *capture, uint64_t from, uint64_t to, uint32_t tid,
+		    uint32_t bytes)
+{
+	struct waffle_rec_io rec = {.rec = {to, tid, WAFFLE_REC_IO, 0},
+				    .issue_ts = from,
+				    .bytes = bytes,
+				    .dev = 8,
+				    .disk = 80,
+				    .flags = WAFFLE_IO_WRITE |
+					     (tid >= 60 ? WAFFLE_IO_NEIGHBOUR : 0)};
+
+	capture_add(capture, &rec);
+}
+
+/* What the disk does for a neighbour, 60 or 61, in the middle of a wait of 10 ms. */
+struct meanwhile {
+	uint32_t tid, bytes;
+	uint64_t ns;
+};
+
+/* Thread 11 syncs a file for 10 ms and computes for 1 ms, again and again. */
+static struct why *ask_sharing(struct capture *capture, const struct meanwhile *meanwhile,
+			       size_t count)
+{
+	uint64_t at = MS;
+
+	capture_begin(capture, true);
+	file_on(capture, "/data/log", 8);
+	kernel_stack(capture, 0xffff000000001000, "folio_wait_writeback");
+	named(capture, 60, 60, "gcc");
+	named(capture, 61, 61, "backup");
+	gets(capture, 1000, 1, 0, 11, 0, 0, 0);
+	for (size_t i = 0; i < count; i++, at += 11 * MS) {
+		uint64_t end = at + 10 * MS;
+
+		waits(capture, at, 1, 11, 0, D, NR_FSYNC, 3, 0, 0);
+		if (meanwhile[i].tid)
+			request(capture, at + MS, at + MS + meanwhile[i].ns, meanwhile[i].tid,
+				meanwhile[i].bytes);
+		request(capture, at + 1000, end - 1000, 11, 4096);
+		gets(capture, end, 1, 0, 11, 0, end, HARD);
+		wait_details(capture, at, end, 11, 1, 1, 0);
+	}
+	return ask(capture, at, &(struct why_query){.tid = 11, .from_ts = 1000, .to_ts = at});
+}
+
+static void test_waits_with_different_neighbours_are_one_cause_with_the_largest(void **state)
+{
+	static const struct meanwhile meanwhile[] = {
+		{60, 1 << 20, 5 * MS}, {0}, {61, 3 << 20, 6 * MS}, {60, 1 << 20, 5 * MS}};
+	struct capture capture;
+	struct why *why = ask_sharing(&capture, meanwhile, 4);
+	const struct why_part *part = part_of(why, 0);
+
+	(void)state;
+	check_part(why, 0, "disk-write", 40 * MS, 11, "certain", "/data/log (ext4)");
+	assert_int_equal(part->stretches, 4);
+	assert_string_equal(model_thread_name(why->model, part->neighbour.thread), "backup");
+	assert_int_equal(part->neighbour.bytes, 3 << 20);
+	done(&capture, why);
+}
+
+static void test_a_neighbour_is_named_from_a_tenth_of_the_waits_on(void **state)
+{
+	static const struct {
+		struct meanwhile waits[2];
+		uint64_t bytes;
+	} rows[] = {
+		/* 8 KiB in half a millisecond are more than the thread's own, but delay nothing. */
+		{{{60, 8192, MS / 2}, {0}}, 0},
+		{{{60, 16384, 2 * MS}, {0}}, 16384},
+		{{{60, 16384, 2 * MS - 1}, {0}}, 0},
+		/* Its share is summed up. */
+		{{{60, 16384, MS}, {60, 16384, MS}}, 32768},
+		/* The thread itself moves 8 KiB. */
+		{{{60, 4096, 8 * MS}, {60, 4096, 8 * MS}}, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct capture capture;
+		struct why *why = ask_sharing(&capture, rows[i].waits, 2);
+
+		assert_int_equal(part_of(why, 0)->neighbour.bytes, rows[i].bytes);
+		done(&capture, why);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			test_the_limit_is_shown_if_the_threads_own_page_faults_take_a_tenth),
+		cmocka_unit_test(test_a_full_cgroup_is_shown_if_reads_of_pages_take_a_quarter),
+		cmocka_unit_test(
+			test_waits_with_different_neighbours_are_one_cause_with_the_largest),
+		cmocka_unit_test(test_a_neighbour_is_named_from_a_tenth_of_the_waits_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

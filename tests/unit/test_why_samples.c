@@ -186,7 +186,8 @@ static void check_within(int leaves, int parses, const char *expected, uint32_t 
 	capture_must(why_new(&why, capture.model, &query, &err), err);
 	part = &why->parts.data[why->instances.data[0].part];
 	check_text(why, part, expected);
-	found = sample_counts_within(why_part_places(why, part), part->place_count);
+	found = sample_counts_within(why->sample_places, why_part_places(why, part),
+				     part->place_count);
 	assert_int_equal(found ? found->within : 0, within);
 	end(&capture, names, why);
 }
@@ -206,6 +207,21 @@ static void test_samples_of_many_places_name_the_function_that_they_are_within(v
 	check_within(50, 24, "  running: 50 % within render (app.py) (100 samples)\n", 52);
 	/* The first place is that function. */
 	check_within(1, 1, "  running: 100 % leaf_0 (app.py), user (100 samples)\n", 0);
+}
+
+/* Its place says more than its name, which does not need to be said twice. */
+static void test_the_function_of_the_first_place_is_not_named_again(void **state)
+{
+	struct capture capture;
+	struct stack_names *names;
+	struct why *why = sampled_in("spin_lock", &capture, &names, 50);
+	const struct why_part *part = &why->parts.data[why->instances.data[0].part];
+
+	(void)state;
+	check_text(why, part,
+		   "  running: 70 % spin_lock (app.py), user, spins for a lock; "
+		   "30 % kernel, write() (50 samples)\n");
+	end(&capture, names, why);
 }
 
 static void test_few_samples_say_nothing(void **state)
@@ -299,6 +315,50 @@ static void test_the_causes_of_all_spans_of_a_name_have_the_samples_of_all(void 
 	capture_free(&capture);
 }
 
+/* ---- generated code ---- */
+
+static void check_unnamed(const char *path, uint64_t address, const char *expected)
+{
+	struct why_query query = {.tid = 10, .from_ts = 1000, .to_ts = 101000};
+	struct error err = ERROR_INIT;
+	struct stack_names *names;
+	struct capture capture;
+	struct why *why;
+
+	capture_begin(&capture, true);
+	stack_add(&capture, &address, 1);
+	mapping(&capture, 0x7f0000100000, 0x7f0000200000, path);
+	mapping(&capture, 0x7f0000800000, 0x7f0000900000, "/lib/ld-linux-x86-64.so.2");
+	gets(&capture, 1000, 1, 0, 10, 0, 0, 0);
+	for (unsigned i = 0; i < 100; i++)
+		sample(&capture, 2000 + (uint64_t)i * 100, 10, 0, 1, -1);
+	capture_load(&capture, 102000);
+	names = stack_names_open(capture.reader, false);
+	query.names = names;
+	capture_must(why_new(&why, capture.model, &query, &err), err);
+	check_text(why, part_of(why, 0), expected);
+	end(&capture, names, why);
+}
+
+static void test_code_in_no_file_may_be_that_of_a_run_time(void **state)
+{
+	static const char jvm[] = "  running: 100 % code in no known file, as the JVM generates, "
+				  "user (100 samples)\n";
+	static const char node[] = "  running: 100 % code in no known file, as Node.js generates, "
+				   "user (100 samples)\n";
+	static const char unknown[] = "  running: 100 % unknown code, user (100 samples)\n";
+
+	(void)state;
+	check_unnamed("/usr/lib/jvm/lib/server/libjvm.so", 0x7f0000050000, jvm);
+	check_unnamed("/usr/lib/x86_64-linux-gnu/libnode.so.108", 0x7f0000050000, node);
+	check_unnamed("/usr/bin/node_exporter", 0x7f0000050000, unknown);
+	check_unnamed("/usr/lib/libfoo.so", 0x7f0000050000, unknown);
+	/* Above all files, where the vDSO is. */
+	check_unnamed("/usr/lib/jvm/lib/server/libjvm.so", 0x7fff00001000, unknown);
+	check_unnamed("/usr/lib/jvm/lib/server/libjvm.so", 0x7f0000180000,
+		      "  running: 100 % libjvm.so without names, user (100 samples)\n");
+}
+
 /* ---- spinning ---- */
 
 static void check_spin(const char *kernel, const char *user, uint8_t spin, int syscall)
@@ -318,7 +378,7 @@ static void check_spin(const char *kernel, const char *user, uint8_t spin, int s
 	names = stack_names_open(capture.reader, false);
 	strtab_add(texts, "", 0);
 	places = sample_places_new(capture.model, names, texts);
-	sample_counts_add_sample(&counts, places, 0);
+	sample_counts_add_samples(&counts, places, 0, 1);
 	if (sample_places_get(places, counts.data[0].place)->spin != spin)
 		fail_msg("%s", kernel ? kernel : user);
 	vec_free(&counts);
@@ -388,10 +448,12 @@ int main(void)
 		cmocka_unit_test(test_places_that_a_line_has_no_room_for_are_left_out),
 		cmocka_unit_test(
 			test_samples_of_many_places_name_the_function_that_they_are_within),
+		cmocka_unit_test(test_the_function_of_the_first_place_is_not_named_again),
 		cmocka_unit_test(test_few_samples_say_nothing),
 		cmocka_unit_test(test_without_samples_there_are_none),
 		cmocka_unit_test(test_the_holder_of_a_lock_has_the_samples_of_its_own_running),
 		cmocka_unit_test(test_the_causes_of_all_spans_of_a_name_have_the_samples_of_all),
+		cmocka_unit_test(test_code_in_no_file_may_be_that_of_a_run_time),
 		cmocka_unit_test(test_spinning_is_what_a_function_shows),
 		cmocka_unit_test(test_percentages_are_as_exact_as_their_samples),
 		cmocka_unit_test(test_counts_of_many_places_add_up),

@@ -411,6 +411,74 @@ static void test_what_comes_while_a_loop_serves_another_request_is_not_the_clien
 	}
 }
 
+/* The other request is what the first one waits for: a message, which the server passes on. The loop
+ * is awake for 0.2 of 20 ms, so it is hardly by chance that this came just then. */
+static void test_a_request_that_ends_another_one_is_followed(void **state)
+{
+	struct capture capture;
+	struct why *why;
+	uint32_t requests;
+
+	(void)state;
+	for (unsigned others = 0; others < 2; others++) {
+		begin(&capture);
+		requests = add_requests(&capture);
+		named(&capture, 30, 30, "producer");
+		gets(&capture, MS - 170, 4, 0, 30, 0, 0, 0);
+		waits(&capture, MS - 100, 2, 12, 0, S, NR_READ, 5, 0, 0);
+		waits(&capture, MS - 90, 3, 13, 0, S, NR_FUTEX, 0x7f00, FUTEX_COND, 0);
+		capture_hit(&capture, MS + 1, 11, requests, 2, 0, 0, NULL);
+		if (others) /* it may have the request */
+			gets(&capture, 2 * MS, 2, 0, 12, 0, 0, 0);
+		wait_of(&capture, 1, 10, 20, NR_EPOLL_WAIT, 4, 0, 0, 30, 0);
+		capture_hit(&capture, 20 * MS + 50000, 11, requests, 3, 0, 0, NULL);
+		capture_end(&capture, 20 * MS + 150000, 11, 3);
+		capture_end(&capture, 20 * MS + 200000, 11, 2);
+		capture_end(&capture, 26 * MS, 11, 1);
+		why = ask(&capture, 27 * MS, &(struct why_query){.name = "HTTP GET", .slowest = 1});
+		if (others)
+			check_part(why, 0, "unknown", 19 * MS - 10, 0, "unknown", "");
+		else
+			check_part(why, 0, "user-work", 19 * MS - 10, 30, "likely", "");
+		done(&capture, why);
+	}
+}
+
+/* The loop's process has one thread that runs while the loop serves another request. It is followed
+ * if the loop has woken it for the explained one. The wait has an earlier wake-up for others. */
+static void test_a_worker_that_ran_meanwhile_counts_if_the_loop_woke_it(void **state)
+{
+	struct capture capture;
+	struct why *why;
+	uint32_t requests;
+
+	(void)state;
+	for (unsigned handed = 0; handed < 2; handed++) {
+		begin(&capture);
+		requests = add_requests(&capture);
+		named(&capture, 30, 30, "client");
+		waits(&capture, MS - 100, 2, 12, 0, S, NR_READ, 5, 0, 0);
+		waits(&capture, MS - 90, 3, 13, 0, S, NR_FUTEX, 0x7f00, FUTEX_COND, 0);
+		capture_hit(&capture, MS + 1, 11, requests, 2, 0, 0, NULL);
+		gets(&capture, MS + 5, 3, 0, 13, handed ? 11 : 12, MS + 4, 0);
+		wait_of(&capture, 1, 10, 5, NR_EPOLL_WAIT, 4, 0, 0, 30, 0);
+		capture_hit(&capture, 5 * MS + 1, 11, requests, 3, 0, 0, NULL);
+		capture_end(&capture, 6 * MS, 11, 3);
+		wait_of(&capture, 8, 0, 20, NR_EPOLL_WAIT, 4, 0, 0, 30, 0);
+		capture_hit(&capture, 20 * MS + 1, 11, requests, 4, 0, 0, NULL);
+		capture_end(&capture, 22 * MS, 11, 2);
+		capture_end(&capture, 23 * MS, 11, 4);
+		capture_end(&capture, 26 * MS, 11, 1);
+		why = ask(&capture, 27 * MS, &(struct why_query){.name = "HTTP GET", .slowest = 1});
+		if (handed)
+			check_part(why, 0, "user-work", 16 * MS - 10, 13, "likely", "");
+		else
+			check_part(why, 0, "unknown", 16 * MS - 10, 0, "unknown", "");
+		assert_int_equal(first_step(why, 0)->wakes, 2);
+		done(&capture, why);
+	}
+}
+
 /* A loop, explained by thread: each wake-up is for something that it then handles, as the answers
  * that a client reads. If the last wake-up, or none, follows, that shows nothing about the ones
  * before. */
@@ -1485,6 +1553,8 @@ int main(void)
 		cmocka_unit_test(test_a_loop_woken_for_another_request_waits_on),
 		cmocka_unit_test(
 			test_what_comes_while_a_loop_serves_another_request_is_not_the_clients),
+		cmocka_unit_test(test_a_request_that_ends_another_one_is_followed),
+		cmocka_unit_test(test_a_worker_that_ran_meanwhile_counts_if_the_loop_woke_it),
 		cmocka_unit_test(test_each_wait_of_a_loop_in_no_span_has_its_own_end),
 		cmocka_unit_test(test_a_wait_that_goes_on_at_the_end_hides_no_end_of_others),
 		cmocka_unit_test(test_timers_of_an_event_loop_in_no_span_end_no_wait),

@@ -4,10 +4,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #include "analyze/why/why_waiters.h"
+#include "fake_names.h"
 #include "why_capture.h"
 
 #define US 1000ull
@@ -74,6 +76,89 @@ static void test_threads_that_wait_for_the_explained_one_are_listed(void **state
 	assert_int_equal(waiters.list.len, 2);
 	check(&waiters, 0, 13, 2 * MS); /* it ran longer */
 	check(&waiters, 1, 14, 7 * MS);
+	waiters_free(&waiters, &capture);
+}
+
+/* A wait that takes almost all of the time may be for any work, unless a main thread waits. */
+static void test_a_thread_that_waits_once_all_the_time_is_not_listed(void **state)
+{
+	struct capture capture = {0};
+	struct why_waiters waiters;
+
+	(void)state;
+	begin(&capture);
+	waits_for(&capture, 13, "idle", 100 * US, 9800 * US, 12);
+	waits_for(&capture, 14, "waits", 100 * US, 8 * MS, 12);
+	waits_for(&capture, 10, "main", 100 * US, 9800 * US, 12);
+	find(&waiters, &capture, 10 * MS);
+	assert_int_equal(waiters.list.len, 2);
+	check(&waiters, 0, 10, 9800 * US);
+	check(&waiters, 1, 14, 8 * MS);
+	waiters_free(&waiters, &capture);
+}
+
+static uint32_t functions(void *arg, uint32_t stack, uint64_t ts, const char **names, uint32_t max)
+{
+	static const char *const rows[][2] = {
+		{"os::PlatformMonitor::wait(long)", "CompileQueue::get()"},
+		{"os::PlatformMonitor::wait(long)", "JVM_MonitorWait"},
+	};
+
+	(void)arg;
+	(void)ts;
+	assert_in_range(stack, 1, 2);
+	assert_true(max >= 2);
+	memcpy(names, rows[stack - 1], sizeof(rows[0]));
+	return 2;
+}
+
+/* Thread 13 waits in the first stack, thread 14 in the second one. */
+static void test_threads_of_javas_runtime_that_wait_for_work_are_not_listed(void **state)
+{
+	static struct stack_names names = {.functions = functions};
+	struct why_query query = {.tid = 12, .names = &names};
+	struct capture capture = {0};
+	struct why_waiters waiters;
+	struct error err = ERROR_INIT;
+
+	(void)state;
+	begin(&capture);
+	for (uint32_t i = 0; i < 2; i++) {
+		uint64_t address = 0x400000 + i;
+		struct store_stack stack = {.pid = 10, .addresses = &address, .count = 1};
+
+		capture_must(store_writer_add_stack(capture.writer, &stack, &err), err);
+		waits_for(&capture, 13 + i, i ? "waits" : "compiler", MS, 5 * MS, 12);
+		capture_add(&capture, &(struct waffle_rec_wait){
+					      .rec = {6 * MS, 13 + i, WAFFLE_REC_WAIT, 0},
+					      .from_ts = MS,
+					      .user_stack = i + 1,
+				      });
+	}
+	capture_load(&capture, 10 * MS);
+	query.from_ts = capture.model->start_ts;
+	query.to_ts = capture.model->end_ts;
+	capture_must(why_waiters_find(&waiters, capture.model, &query, &err), err);
+	assert_int_equal(waiters.list.len, 1);
+	check(&waiters, 0, 14, 5 * MS);
+	waiters_free(&waiters, &capture);
+}
+
+/* Two threads share a CPU: the one that runs more keeps the other one from running. */
+static void test_a_thread_that_is_runnable_behind_the_explained_one_is_listed(void **state)
+{
+	struct capture capture = {0};
+	struct why_waiters waiters;
+
+	(void)state;
+	begin(&capture);
+	named(&capture, 10, 10, "main");
+	gets(&capture, 6 * MS, 2, 12, 10, 0, 0, 0);
+	gets(&capture, 7 * MS, 2, 10, 12, 0, 0, 0);
+	gets(&capture, 9 * MS, 2, 12, 10, 0, 0, 0);
+	find(&waiters, &capture, 10 * MS);
+	assert_int_equal(waiters.list.len, 1);
+	check(&waiters, 0, 10, 2 * MS);
 	waiters_free(&waiters, &capture);
 }
 
@@ -171,6 +256,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_threads_that_wait_for_the_explained_one_are_listed),
+		cmocka_unit_test(test_a_thread_that_waits_once_all_the_time_is_not_listed),
+		cmocka_unit_test(test_threads_of_javas_runtime_that_wait_for_work_are_not_listed),
+		cmocka_unit_test(test_a_thread_that_is_runnable_behind_the_explained_one_is_listed),
 		cmocka_unit_test(test_little_time_and_other_culprits_are_not_listed),
 		cmocka_unit_test(test_threads_of_one_name_are_listed_once_and_at_most_three_names),
 		cmocka_unit_test(

@@ -31,18 +31,7 @@ static void read_some(int i)
 
 static void victim(void)
 {
-	struct zoo_time t;
-
-	for (int i = 0; i < ROUNDS; i++) {
-		zoo_time_begin(&t);
-		{
-			SPAN("victim", KV_I64("i", i));
-			read_some(i);
-		}
-		zoo_time_end(&t);
-		zoo_say_victim(i, &t);
-		zoo_say_cause(i, "disk-read", zoo_blocked(&t), zoo_self(), "victim", file_name);
-	}
+	zoo_work(ROUNDS, read_some, "disk-read", file_name);
 }
 
 int main(int argc, char **argv)

@@ -90,25 +90,19 @@ static void ring_read(long at)
 	__atomic_store_n(ring.cq_head, *ring.cq_head + 1, __ATOMIC_RELEASE);
 }
 
+static void read_some(int i)
+{
+	for (long n = zoo_vary(i, 4, 8), at = 0; at < n; at++)
+		if (!strcmp(way, "aio"))
+			aio_read(at);
+		else
+			ring_read(at);
+}
+
 static void victim(void)
 {
-	struct zoo_time t;
-
 	zoo_enter_cgroup("ZOO_BLKIO");
-	for (int i = 0; i < ROUNDS; i++) {
-		zoo_time_begin(&t);
-		{
-			SPAN("victim", KV_I64("i", i));
-			for (long n = zoo_vary(i, 4, 8), at = 0; at < n; at++)
-				if (!strcmp(way, "aio"))
-					aio_read(at);
-				else
-					ring_read(at);
-		}
-		zoo_time_end(&t);
-		zoo_say_victim(i, &t);
-		zoo_say_cause(i, "disk-read", zoo_blocked(&t), zoo_self(), "victim", NULL);
-	}
+	zoo_work(ROUNDS, read_some, "disk-read", NULL);
 }
 
 int main(int argc, char **argv)

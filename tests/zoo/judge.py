@@ -95,6 +95,8 @@ def check_first(row, logged, instance, tolerance):
         assert culprit["object"] == row.says
     if row.adds:
         assert re.search(row.adds, culprit["object"] or "")
+    if row.neighbour:
+        assert first["disk_shared_with"]["comm"] == row.neighbour
     check_code(row, first)
     check_share(row, logged, instance, tolerance)
     late = row.late and instance["parts"]["runnable_ns"] > LATE_NS

@@ -32,19 +32,8 @@ static void write_some(int i)
 
 static void victim(void)
 {
-	struct zoo_time t;
-
 	write_some(ROUNDS); /* uses up what the neighbour has left */
-	for (int i = 0; i < ROUNDS; i++) {
-		zoo_time_begin(&t);
-		{
-			SPAN("victim", KV_I64("i", i));
-			write_some(i);
-		}
-		zoo_time_end(&t);
-		zoo_say_victim(i, &t);
-		zoo_say_cause(i, "disk-write", zoo_blocked(&t), zoo_self(), "victim", file_name);
-	}
+	zoo_work(ROUNDS, write_some, "disk-write", file_name);
 }
 
 int main(int argc, char **argv)

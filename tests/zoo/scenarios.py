@@ -40,9 +40,9 @@ class Scenario:
     log the share may be where a part of it is an estimate. `second` are the causes that
     must come next; `others` are those that may appear beside (small shares of `running` and
     `cpu-contention` may always). `object` is a kind; which one it is, is in the program's log;
-    `says` is all of what is said of it, and `adds` a pattern of what is said beside what the log has. `culprit`
-    is None where nobody who is traced is to blame, and `rounds` the number of the victim's spans.
-    A wait that others may end as well is certain only if none of them ran before the thread could
+    `says` is all of what is said of it, and `adds` a pattern of what is said beside what the log has.
+    `neighbour` is whom the disk was shared with. `culprit` is None where nobody who is traced is to
+    blame, and `rounds` the number of the victim's spans. A wait that others may end as well is certain only if none of them ran before the thread could
     check what it waited for: such a row may be `late`."""
 
     name: str
@@ -54,6 +54,7 @@ class Scenario:
     object: str | None = None
     says: str | None = None
     adds: str | None = None
+    neighbour: str | None = None
     share: float = 0.85
     grade: str = "certain"
     late: bool = False  # `likely` will do for a span in which the victim got its CPU late
@@ -69,6 +70,8 @@ class Scenario:
     wakers: tuple = ()
     check: str | None = None
     quiet: bool = False
+    # `why` explains the program as a whole: the rounds follow one another, and nobody chooses a thread.
+    whole: bool = False
     # What most samples of the first cause show: (mode, function, system call, what it spins for).
     # Spans with few samples are not asked.
     code: tuple | None = None
@@ -104,11 +107,14 @@ RUNTIMES = tuple(
         cgroups=("blkio",) if "disk" in needs else (),
         needs=needs,
         victim=Seen("SR", share=0.5),
+        whole=name == "go_tcp",
+        tolerance=0.25 if name == "go_tcp" else 0.0,  # of all rounds, and the time around them
     )
     for name, source, arguments, cause, culprit, share, others, needs in (
         ("go_channel", "channel.go", ("chan",), "user-work", "sender", 0.8, (), ()),
         ("go_mutex", "channel.go", ("mutex",), "user-work", "holder", 0.8, (), ()),
         ("go_poller", "channel.go", ("poll",), "pipe", "peer", 0.8, ("user-work",), ()),
+        ("go_tcp", "channel.go", ("tcp",), "sleep", "server", 0.8, ("idle", "socket"), ()),
         ("java_monitor", "Monitor.java", ("monitor",), "user-work", "holder", 0.8, ("lock",), ()),
         ("java_queue", "Monitor.java", ("queue",), "user-work", "holder", 0.8, (), ()),
         ("java_gc", "Monitor.java", ("gc",), "user-work", "VM Thread", 0.8, (), ()),
@@ -345,7 +351,7 @@ SCENARIOS = (
         cause="disk-read",
         span="victim",
         object="file",
-        adds=", disk shared with neighbour",
+        neighbour="neighbour",
         share=0.8,
         needs=("disk",),
         victim=Seen("DR"),

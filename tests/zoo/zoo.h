@@ -302,6 +302,23 @@ static inline void zoo_innocent(void)
 	}
 }
 
+/* The rounds of a victim whose own work is all that it waits for. */
+static inline void zoo_work(int rounds, void (*work)(int i), const char *cause, const char *object)
+{
+	struct zoo_time t;
+
+	for (int i = 0; i < rounds; i++) {
+		zoo_time_begin(&t);
+		{
+			SPAN("victim", KV_I64("i", i));
+			work(i);
+		}
+		zoo_time_end(&t);
+		zoo_say_victim(i, &t);
+		zoo_say_cause(i, cause, zoo_blocked(&t), zoo_self(), "victim", object);
+	}
+}
+
 /* Runs the threads, started in an order that depends on the seed, to their end. */
 static inline void zoo_run(const struct zoo_thread *threads, int count)
 {

@@ -187,6 +187,14 @@ static int call_end(struct python_calls *calls, size_t at, uint64_t ts, enum cal
 	return call_deliver(calls, &call, ts, how);
 }
 
+/* Ends a call that is left or open. If it is refused, that holds nothing else up. */
+static int call_leave(struct python_calls *calls, size_t at, uint64_t ts, enum call_end how)
+{
+	int result = call_end(calls, at, ts, how);
+
+	return result == -EINVAL ? 0 : result;
+}
+
 /* The innermost open call of the function on the record's thread. SIZE_MAX: none. */
 static size_t innermost(const struct python_calls *calls, const struct waffle_rec_watched *rec)
 {
@@ -367,7 +375,7 @@ static int exit_pass(struct python_calls *calls, const struct waffle_rec_exit *r
 		const struct python_call *call = &calls->list.data[i - 1];
 
 		if (all ? call->tgid == rec->tgid : call->tid == rec->rec.tid)
-			result = call_end(calls, i - 1, rec->rec.ts, CALL_LEFT);
+			result = call_leave(calls, i - 1, rec->rec.ts, CALL_LEFT);
 	}
 	return result;
 }
@@ -409,7 +417,7 @@ int python_calls_finish(struct python_calls *calls)
 	int result = 0;
 
 	while (calls->list.len && !result)
-		result = call_end(calls, 0, 0, CALL_OPEN);
+		result = call_leave(calls, 0, 0, CALL_OPEN);
 	python_watches_report(calls->watches);
 	return result;
 }

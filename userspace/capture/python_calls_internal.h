@@ -43,7 +43,8 @@ void python_calls_close(struct python_calls *calls);
 
 /* A new target. */
 void python_calls_add(struct python_calls *calls, pid_t pid);
-/* A fork, an exec or an exit of a target. Returns the result of deliver(). */
+/* A fork, an exec or an exit of a target. Returns the result of deliver(); what that refuses with
+ * -EINVAL is left out. */
 int python_calls_process(struct python_calls *calls, const struct waffle_rec *rec);
 /* The process has ended. Its exit record may be missing. */
 void python_calls_forget(struct python_calls *calls, pid_t pid);

@@ -149,6 +149,7 @@ static int pids_arm_all(struct session *session, bool expected, uint64_t until_n
 	return result;
 }
 
+/* Unwinding tables are made while the files are armed. */
 int targets_arm(struct session *session)
 {
 	uint64_t until_ns = clock_monotonic_ns() + PARSE_START_NS;
@@ -159,7 +160,7 @@ int targets_arm(struct session *session)
 	for (size_t i = 0; i < session->targets.len && !result; i++)
 		if (session_wants_stacks(session->options))
 			result = enrich_process(session->enrich, session->targets.data[i].pid,
-						session->err);
+						false, session->err);
 	return result ?: pids_arm_all(session, false, until_ns)
 		      ?: enrich_tables_soon(session->enrich, session->err)
 		      ?: pids_arm_all(session, true, until_ns);

@@ -257,7 +257,7 @@ static int target_rearm(struct session *session, struct target *target, struct e
 		arming_confine(session->arming, target->pid);
 		arming_began(session->arming, target->pid, holds_next_ts(&target->holds));
 	}
-	if (enrich_process(session->enrich, target->pid, session->err))
+	if (enrich_process(session->enrich, target->pid, true, session->err))
 		return -EIO;
 	result = process_arm(session, target->pid, gone);
 	if (exec && result == -ESRCH)

@@ -9,8 +9,10 @@
 #include "util/vec.h"
 #include "waffle/abi.h"
 
-#define NAMES_MAX 64   /* programs choose the names, too */
-#define ROWS_MAX 16384 /* of each list below, for all processes */
+/* Limits of the names, which programs choose, and of each list below. One process may use up half
+ * of them. */
+#define NAMES_MAX 64
+#define ROWS_MAX 16384
 #define NAME_BYTES 64
 
 /* The site of all spans of a name. It lives as long as arming, which has the pointer. */
@@ -18,13 +20,15 @@ struct counter_site {
 	struct site_info info;
 	char name[NAME_BYTES];
 	uint32_t number; /* arming's; WAFFLE_SITE_UNKNOWN: the filter wants none of them */
+	uint32_t tgid;   /* the first process that used the name */
 };
 
 /* What is known of an id or an address in a process. */
 struct counter_known {
 	uint64_t value;
-	uint32_t tgid, site; /* index of its site */
-	bool is_part;        /* it has spans only where no span of the site is around it */
+	uint32_t tgid, tid; /* tid: of a lookup */
+	uint32_t site;      /* index of its site */
+	bool is_part;       /* it has spans only where no span of the site is around it */
 };
 
 /* The begin of a span that is open, as it is delivered. */
@@ -91,16 +95,26 @@ static const char *span_name(const char *counter, bool *is_part)
 	return initial && initial != '_' ? counter : NULL;
 }
 
+static bool has_name_left(const struct wait_counters *counters, uint32_t tgid)
+{
+	size_t own = 0;
+
+	for (size_t i = 0; i < counters->sites.len; i++)
+		own += counters->sites.data[i]->tgid == tgid;
+	return counters->sites.len < NAMES_MAX && own < NAMES_MAX / 2;
+}
+
 /* Adds a site, and returns its index. MAP_NONE: there is no room. */
-static uint32_t site_add(struct wait_counters *counters, const char *name)
+static uint32_t site_add(struct wait_counters *counters, const char *name, uint32_t tgid)
 {
 	struct record_filter *filter = counters->options.filter;
-	struct counter_site *site = calloc(1, sizeof(*site));
+	struct counter_site *site = has_name_left(counters, tgid) ? calloc(1, sizeof(*site)) : NULL;
 
-	if (!site || counters->sites.len >= NAMES_MAX || !vec_push(&counters->sites, site)) {
+	if (!site || !vec_push(&counters->sites, site)) {
 		free(site);
 		return MAP_NONE;
 	}
+	site->tgid = tgid;
 	memcpy(site->name, name, strnlen(name, sizeof(site->name) - 1)); /* the rest is zeroed */
 	site->info = (struct site_info){.name = site->name,
 					.category = "torch",
@@ -117,7 +131,8 @@ static uint32_t site_add(struct wait_counters *counters, const char *name)
 }
 
 /* The index of the site of a counter's spans. MAP_NONE: nobody wants them. */
-static uint32_t site_of(struct wait_counters *counters, const char *counter, bool *is_part)
+static uint32_t site_of(struct wait_counters *counters, const char *counter, uint32_t tgid,
+			bool *is_part)
 {
 	const char *name = span_name(counter, is_part);
 	uint32_t at = 0;
@@ -127,7 +142,7 @@ static uint32_t site_of(struct wait_counters *counters, const char *counter, boo
 	while (at < counters->sites.len && strcmp(counters->sites.data[at]->name, name))
 		at++;
 	if (at == counters->sites.len)
-		at = site_add(counters, name);
+		at = site_add(counters, name, tgid);
 	return at != MAP_NONE && counters->sites.data[at]->number != WAFFLE_SITE_UNKNOWN ? at
 											 : MAP_NONE;
 }
@@ -159,6 +174,27 @@ static int span_end(struct wait_counters *counters, size_t at, const struct waff
 	return record_filter_pass_track(options->filter, hit, &filtered, ended.rec.ts);
 }
 
+/* A refused span holds nothing else up. */
+static int span_leave(struct wait_counters *counters, size_t at)
+{
+	int result = span_end(counters, at, NULL);
+
+	return result == -EINVAL ? 0 : result;
+}
+
+/* -EINVAL: there is no room. */
+static int span_add(struct wait_counters *counters, const struct counter_span *span)
+{
+	size_t own = 0;
+
+	for (size_t i = 0; i < counters->spans.len; i++)
+		own += counters->spans.data[i].hit.tgid == span->hit.tgid;
+	return counters->spans.len < ROWS_MAX && own < ROWS_MAX / 2 &&
+			       vec_push(&counters->spans, *span)
+		       ? 0
+		       : -EINVAL;
+}
+
 static bool has_span(const struct wait_counters *counters, const struct waffle_rec_hit *hit)
 {
 	for (size_t i = 0; i < counters->spans.len; i++)
@@ -178,10 +214,29 @@ static int span_begin(struct wait_counters *counters, const struct waffle_rec_hi
 		return 0;
 	span.hit.frame_bytes = sizeof(span.frame);
 	memcpy(&span.frame, hit + 1, sizeof(span.frame));
-	return counters->spans.len < ROWS_MAX && vec_push(&counters->spans, span) ? 0 : -EINVAL;
+	return span_add(counters, &span);
 }
 
 /* ---- records ---- */
+
+/* Whether a list has room for one more of a process. */
+static bool has_room(const struct counter_known *list, size_t len, uint32_t tgid)
+{
+	size_t own = 0;
+
+	for (size_t i = 0; i < len; i++)
+		own += list[i].tgid == tgid;
+	return len < ROWS_MAX && own < ROWS_MAX / 2;
+}
+
+/* The lookups of a thread are over when it begins another one, or ends: returns may be lost. */
+static void lookups_drop(struct wait_counters *counters, uint32_t tid)
+{
+	for (size_t i = counters->lookups.len; i > 0; i--)
+		if (counters->lookups.data[i - 1].tid == tid)
+			counters->lookups.data[i - 1] =
+				counters->lookups.data[--counters->lookups.len];
+}
 
 static bool is_known(const struct counter_known *known, uint32_t tgid, uint64_t value)
 {
@@ -201,21 +256,24 @@ static int lookup_begins(struct wait_counters *counters, const struct site_info 
 			 const struct waffle_rec_hit *hit)
 {
 	struct value_walk walk = value_walk_begin(site, hit + 1, hit->frame_bytes);
-	struct counter_known lookup = {.tgid = hit->tgid};
+	struct counter_known lookup = {.tgid = hit->tgid, .tid = hit->rec.tid};
 	struct waffle_frame frame;
 	char text[WAFFLE_STR_MAX + 1];
 	struct value name;
 
 	if (hit->frame_bytes < sizeof(frame) || !value_read(walk, WAFFLE_KEY_STR, &name))
 		return -EINVAL;
+	lookups_drop(counters, hit->rec.tid);
 	snprintf(text, sizeof(text), "%.*s", (int)name.text_len, name.text);
-	lookup.site = site_of(counters, text, &lookup.is_part);
+	lookup.site = site_of(counters, text, hit->tgid, &lookup.is_part);
 	if (lookup.site == MAP_NONE)
 		return 0;
 	memcpy(&frame, hit + 1, sizeof(frame));
 	lookup.value = frame.id;
-	return counters->lookups.len < ROWS_MAX && vec_push(&counters->lookups, lookup) ? 0
-											: -EINVAL;
+	return has_room(counters->lookups.data, counters->lookups.len, hit->tgid) &&
+			       vec_push(&counters->lookups, lookup)
+		       ? 0
+		       : -EINVAL;
 }
 
 static int lookup_ends(struct wait_counters *counters, const struct site_info *site,
@@ -238,7 +296,8 @@ static int lookup_ends(struct wait_counters *counters, const struct site_info *s
 		if (is_known(&counters->counters.data[i], end->tgid, address.u64))
 			return 0;
 	counter.value = address.u64;
-	return counters->counters.len < ROWS_MAX && vec_push(&counters->counters, counter)
+	return has_room(counters->counters.data, counters->counters.len, end->tgid) &&
+			       vec_push(&counters->counters, counter)
 		       ? 0
 		       : -EINVAL;
 }
@@ -302,8 +361,9 @@ int wait_counters_process(struct wait_counters *counters, const struct waffle_re
 		const struct waffle_rec_hit *hit = &counters->spans.data[i - 1].hit;
 
 		if (exec ? hit->tgid == rec->tgid : hit->rec.tid == rec->rec.tid)
-			result = span_end(counters, i - 1, NULL);
+			result = span_leave(counters, i - 1);
 	}
+	lookups_drop(counters, rec->rec.tid);
 	if (exec || rec->rec.tid == rec->tgid)
 		wait_counters_forget(counters, rec->tgid);
 	return result;
@@ -314,6 +374,6 @@ int wait_counters_finish(struct wait_counters *counters)
 	int result = 0;
 
 	while (counters->spans.len && !result)
-		result = span_end(counters, counters->spans.len - 1, NULL);
+		result = span_leave(counters, counters->spans.len - 1);
 	return result;
 }

@@ -37,7 +37,8 @@ void wait_counters_close(struct wait_counters *counters);
  * -EINVAL: there is no room. */
 int wait_counters_pass(struct wait_counters *counters, const struct site_info *site,
 		       const struct waffle_rec *rec);
-/* An exec or an exit: delivers the spans that it leaves open, and forgets counters. */
+/* An exec or an exit: delivers the spans that it leaves open, and forgets counters. What deliver()
+ * refuses with -EINVAL is left out. */
 int wait_counters_process(struct wait_counters *counters, const struct waffle_rec_exit *rec);
 /* The process has ended. Its exit record may be missing. */
 void wait_counters_forget(struct wait_counters *counters, uint32_t tgid);

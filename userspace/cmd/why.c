@@ -11,6 +11,7 @@
 #include "analyze/origin/origin.h"
 #include "analyze/report.h"
 #include "analyze/why/why_hang.h"
+#include "analyze/why/why_outside.h"
 #include "analyze/why/why_pick.h"
 #include "analyze/why/why_repeat.h"
 #include "analyze/why/why_waiters.h"
@@ -38,6 +39,7 @@ struct why_cli {
 	uint64_t slowest;
 	bool origin, json, evidence, median, compare;
 	bool overview; /* print what spans there are first */
+	bool attached; /* running processes were recorded, and may still be there */
 	struct filter_options filter;
 };
 
@@ -194,6 +196,37 @@ static void suggest_step(const struct why_cli *cli, const struct model *model, s
 		candidate.frame.function, candidate.stacks, candidate.of, probe);
 }
 
+/* The name may be anything, and the user may paste what is suggested into a shell. */
+static bool is_plain(const char *name)
+{
+	return *name && *name != '-' &&
+	       !name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				  "0123456789_.-")];
+}
+
+/* Suggests to record the process, too, at which the largest chain ends. */
+static void suggest_outside(const struct why_cli *cli, const struct why *why)
+{
+	const struct model_thread *thread;
+	const char *name;
+	uint32_t found;
+
+	if (cli->json || !cli->attached)
+		return;
+	found = why_outside_find(why);
+	if (found == MODEL_NONE)
+		return;
+	thread = &why->model->threads.data[found];
+	name = strtab_get(why->model->strings, thread->comm);
+	fflush(stdout);
+	terminal_message(stderr,
+			 "waffle-bpf: why: process %u, which it waited for, was not recorded: to "
+			 "see what that did, add --pid %u%s%s",
+			 thread->pid, thread->pid,
+			 is_plain(name) ? ", or for all processes of this name --comm " : "",
+			 is_plain(name) ? name : "");
+}
+
 typedef VEC(uint32_t) shown_spans;
 
 static void spans_list(shown_spans *shown, const struct why *why)
@@ -224,14 +257,15 @@ static int load_values(struct model *model, const struct why *why, const struct 
 /* Says what is explained if the user chose nothing. */
 static void say_picked(const struct why_query *query, const struct model *model)
 {
-	terminal_message(stderr,
-			 "waffle-bpf: why: %s, so %s; --thread names others, which waffle-bpf "
-			 "report lists",
-			 why_pick_has_spans(model) ? "the spans take little of the time"
-						   : "there are no spans",
-			 query->comm ? "these are the threads of a Go program, whose runtime moves "
-				       "goroutines between them"
-				     : "this is the busiest thread");
+	terminal_message(
+		stderr,
+		"waffle-bpf: why: %s, so %s; --thread names others, which waffle-bpf report lists",
+		why_pick_has_spans(model) ? "the spans take little of the time"
+					  : "there are no spans",
+		query->program ? "this is a Go program as a whole: goroutines are not followed, "
+				 "but its goroutine profile (net/http/pprof) shows where they wait"
+		: query->stuck ? "this is a thread that hangs, as no thread does much"
+			       : "this is the busiest thread");
 }
 
 static int pick(struct why_query *query, const struct why_cli *cli, const struct model *model,
@@ -249,7 +283,7 @@ static int pick(struct why_query *query, const struct why_cli *cli, const struct
 				 file, model->meta->sched ? "kept by the filter" : "recorded",
 				 model->meta->sched ? "leave the filter out"
 						    : "record with the source sched");
-	if ((query->tid || query->comm) && !cli->wanted.thread)
+	if ((query->tid || query->program) && !cli->wanted.thread)
 		say_picked(query, model);
 	return 0;
 }
@@ -281,6 +315,8 @@ static int explain(const struct why_cli *cli, struct model *model, const char *f
 		result = print_why(cli, why, waits, &waiters, query.names, err);
 	if (!result && query.tid && !cli->wanted.thread)
 		suggest_step(cli, model, why, query.names);
+	if (!result)
+		suggest_outside(cli, why);
 	why_waiters_free(&waiters);
 	why_free(waits);
 	why_free(why);
@@ -408,6 +444,7 @@ static int explain_recorded(const struct command *command, struct why_cli *cli, 
 	if (code != EXIT_DONE)
 		return (int)code;
 	cli->overview = true;
+	cli->attached = !argv;
 	return explain_files(command, cli, &files) ?: cli->capture.status;
 }
 

@@ -148,6 +148,9 @@ bool kernel_stacks_wanted(const struct kernel *kernel);
 /* Allocates consecutive pages for tables and mappings (bpf/unwind.h). Returns the first one's
  * number or a negative errno. Pages are never freed, but may be reused. */
 int64_t kernel_unwind_pages(struct kernel *kernel, uint32_t count);
+/* Makes room for so many pages. One call for all that follow is faster: the kernel waits some
+ * milliseconds each time. Returns 0 or a negative errno. */
+int kernel_unwind_reserve(struct kernel *kernel, uint64_t count);
 /* A page's memory, which the programs read. */
 struct waffle_unwind_page *kernel_unwind_page(struct kernel *kernel, uint32_t page);
 /* Sets the table of a file, for mappings that no kernel_stack_process() covers. */

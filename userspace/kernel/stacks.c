@@ -88,19 +88,26 @@ static uint32_t slabs_wanted(const struct kernel *kernel, uint64_t needed)
 	return wanted - there < BATCH_MAX ? (uint32_t)(wanted - there) : BATCH_MAX;
 }
 
-int64_t kernel_unwind_pages(struct kernel *kernel, uint32_t count)
+int kernel_unwind_reserve(struct kernel *kernel, uint64_t count)
 {
-	uint64_t first = kernel->unwind_pages;
-	uint64_t needed = (first + count + WAFFLE_UNWIND_SLAB_PAGES - 1) / WAFFLE_UNWIND_SLAB_PAGES;
+	uint64_t pages = kernel->unwind_pages + count;
+	uint64_t needed = (pages + WAFFLE_UNWIND_SLAB_PAGES - 1) / WAFFLE_UNWIND_SLAB_PAGES;
+	int result = 0;
 
 	if (needed > WAFFLE_UNWIND_SLABS_MAX)
 		return -ENOSPC;
-	while (kernel->slabs.len < needed) {
-		int result = slabs_add(kernel, slabs_wanted(kernel, needed));
+	while (!result && kernel->slabs.len < needed)
+		result = slabs_add(kernel, slabs_wanted(kernel, needed));
+	return result;
+}
 
-		if (result)
-			return result;
-	}
+int64_t kernel_unwind_pages(struct kernel *kernel, uint32_t count)
+{
+	uint64_t first = kernel->unwind_pages;
+	int result = kernel_unwind_reserve(kernel, count);
+
+	if (result)
+		return result;
 	kernel->unwind_pages += count;
 	return (int64_t)first;
 }

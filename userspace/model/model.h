@@ -34,8 +34,8 @@ struct model_thread {
 	/* Last known name, in model.strings: the one that it has in its own program, or else the
 	 * kernel's. */
 	uint32_t comm;
-	/* Name of its kind, in model.strings, if its program has many threads whose names differ
-	 * only in numbers: "Thread-N (work)". 0: none. */
+	/* Name of its kind, in model.strings, if many threads of its program whose names differ
+	 * only in numbers have ended: "Thread-N (work)". 0: none. */
 	uint32_t kind;
 	/*
 	 * 0, or a lane that the program declared, with this number in its process. It is no thread:
@@ -199,6 +199,7 @@ struct model_open_wait {
 	uint32_t kernel_stack, user_stack;
 	uint32_t object; /* as of a model_wait; 0: unknown */
 	uint32_t flags;  /* WAFFLE_OPEN_WAIT_* */
+	uint32_t args;   /* as in a model_switch */
 	int16_t syscall; /* -1: none */
 	uint16_t task_state;
 	bool before; /* it began before the capture */

@@ -230,9 +230,10 @@ uint64_t threads_end_after(const struct builder *builder, uint32_t thread, uint6
 	return exit_ts >= ts && exit_ts ? exit_ts : UINT64_MAX;
 }
 
-/* A pool has fewer threads with names of one kind (ThreadPoolExecutor: at most 32), and each of
- * them may matter. With more, a thread is made for each job. */
-#define POOL_MAX 32
+/* If more threads with names of one kind have ended, a thread is made for each job. The threads of
+ * a pool live on, however many there are, and each of them may matter. A program may also end a
+ * pool (ThreadPoolExecutor: at most 32 threads). */
+#define ENDED_MAX 32
 
 /* The name of the kind of a thread: N takes the place of each number. */
 static uint32_t kind_put(struct model *model, const char *name)
@@ -254,8 +255,8 @@ static uint64_t kind_key(const struct model_thread *thread)
 	return (uint64_t)thread->pid << 32 | thread->kind;
 }
 
-/* Finds the kinds of threads. Only names that a program gave have one: the numbers in the kernel's
- * names are those of CPUs and devices. */
+/* Finds the kinds of threads. Each thread of the kernel is a process of its own, so these have
+ * none: the numbers in their names are those of CPUs and devices. */
 static void kinds_find(struct builder *builder)
 {
 	struct model *model = builder->model;
@@ -263,18 +264,19 @@ static void kinds_find(struct builder *builder)
 
 	for (size_t i = 0; i < model->threads.len; i++) {
 		struct model_thread *thread = &model->threads.data[i];
-		uint32_t count;
+		uint32_t ended;
 
-		if (!thread->pid || thread->comm != builder->threads.data[i].own_name)
+		if (!thread->pid || thread->track)
 			continue;
 		thread->kind = kind_put(model, strtab_get(model->strings, thread->comm));
-		count = map_get(&counts, kind_key(thread));
-		map_put(&counts, kind_key(thread), count == MAP_NONE ? 1 : count + 1);
+		ended = map_get(&counts, kind_key(thread));
+		map_put(&counts, kind_key(thread),
+			(ended == MAP_NONE ? 0 : ended) + (thread->exit_ts != 0));
 	}
 	for (size_t i = 0; i < model->threads.len && counts.len; i++) {
 		struct model_thread *thread = &model->threads.data[i];
 
-		if (thread->kind && map_get(&counts, kind_key(thread)) <= POOL_MAX)
+		if (thread->kind && map_get(&counts, kind_key(thread)) <= ENDED_MAX)
 			thread->kind = 0;
 	}
 	map_free(&counts);

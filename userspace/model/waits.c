@@ -46,6 +46,7 @@ void waits_add_open(struct builder *builder, const struct waffle_rec_open_wait *
 							     .kernel_stack = rec->kernel_stack,
 							     .user_stack = rec->user_stack,
 							     .flags = rec->flags,
+							     .args = MODEL_NONE,
 							     .syscall = -1,
 							     .before = !rec->from_ts});
 }
@@ -284,6 +285,7 @@ static void open_waits_finish(struct model *model)
 			continue;
 		if (state->at_end) {
 			wait->syscall = state->syscall;
+			wait->args = state->args;
 			wait->task_state = state->task_state;
 		} else if (wait->before && state->ts < wait->from_ts) {
 			wait->from_ts = state->ts;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbolize/stack_generators_internal.h"
 #include "symbolize/stack_mappings.h"
 #include "target/elf/symbol_module.h"
 #include "target/elf/symbols.h"
@@ -47,6 +48,7 @@ struct stack_names {
 	VEC(struct bias) biases;
 	struct map kernel_symbols; /* address → index */
 	struct map python_frames;  /* python_key() → index in the table of names */
+	struct stack_generators generators;
 	VEC(struct names_variable) variables;
 	struct map variable_at; /* address → last entry looked up there */
 	struct strtab *texts;
@@ -105,6 +107,7 @@ void stack_names_close(struct stack_names *names)
 	vec_free(&names->biases);
 	map_free(&names->kernel_symbols);
 	map_free(&names->python_frames);
+	stack_generators_free(&names->generators);
 	vec_free(&names->variables);
 	map_free(&names->variable_at);
 	strtab_free(names->texts);
@@ -360,6 +363,19 @@ bool stack_names_inner(struct stack_names *names, uint32_t stack, uint64_t ts,
 
 	stack_names_each(names, stack, ts, inner_frame, &search);
 	return search.found || search.interpreter;
+}
+
+const char *stack_names_generator(struct stack_names *names, uint32_t pid, uint64_t address,
+				  uint64_t ts)
+{
+	const char *name;
+
+	if (!names)
+		return NULL;
+	pthread_mutex_lock(&names->lock);
+	name = stack_generators_find(&names->generators, names->mappings, pid, address, ts);
+	pthread_mutex_unlock(&names->lock);
+	return name;
 }
 
 /* ---- variables ---- */

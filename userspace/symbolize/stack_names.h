@@ -69,6 +69,14 @@ bool stack_frame_is_interpreter(const struct stack_frame *frame);
 /* Whether a frame is a function of Python. */
 bool stack_frame_is_python(const struct stack_frame *frame);
 
+/*
+ * The run-time that may have generated the code at an address of a process: "the JVM". NULL: the
+ * address is in a file, no such run-time is mapped, or the address may be that of the vDSO, which
+ * lies above everything that a program maps.
+ */
+const char *stack_names_generator(struct stack_names *names, uint32_t pid, uint64_t address,
+				  uint64_t ts);
+
 /* The variable at an address of a process, such as "table_lock" or "pool+0x40"; NULL: none. */
 const char *stack_names_variable(struct stack_names *names, uint32_t pid, uint64_t ts,
 				 uint64_t address);

@@ -2,8 +2,8 @@
 /*
  * A program that hangs: "hangs MODE". Its threads are named as they are called in the test. It
  * prints "ready" when every thread has its first lock, and goes on to the second one at SIGUSR1 if
- * the environment has LATE, else at once. Then it prints "going": a thread that blocks from then on
- * waits for its second lock.
+ * the environment has LATE, else at once. With BEATS, one more thread sleeps in a loop. Then it
+ * prints "going": a thread that blocks from then on waits for its second lock.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -88,14 +88,24 @@ static void *condition_thread(void *arg)
 	return arg;
 }
 
-static void ring_make(unsigned size, bool robust)
+static void *beat_thread(void *arg)
+{
+	pthread_setname_np(pthread_self(), "beat");
+	for (;;)
+		nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+	return arg;
+}
+
+static void ring_make(unsigned size, const char *mode)
 {
 	pthread_mutexattr_t attributes;
 
 	ring_size = size;
 	pthread_mutexattr_init(&attributes);
-	if (robust)
+	if (!strcmp(mode, "robust"))
 		pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+	if (!strcmp(mode, "inherit"))
+		pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT);
 	for (unsigned i = 0; i < size; i++)
 		pthread_mutex_init(&ring_lock[i], &attributes);
 }
@@ -111,6 +121,7 @@ static unsigned begin(const char *mode, void *(*threads[RING_MAX])(void *))
 		{"two", 2, 2, {NULL}},
 		{"three", 3, 3, {NULL}},
 		{"robust", 2, 2, {NULL}},
+		{"inherit", 2, 2, {NULL}},
 		{"rwlock", 0, 2, {writer_thread, reader_thread}},
 		{"asleep", 0, 2, {sleeper_thread, waiter_thread}},
 		{"condition", 0, 1, {condition_thread}},
@@ -119,7 +130,7 @@ static unsigned begin(const char *mode, void *(*threads[RING_MAX])(void *))
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		if (strcmp(rows[i].mode, mode) != 0)
 			continue;
-		ring_make(rows[i].ring, !strcmp(mode, "robust"));
+		ring_make(rows[i].ring, mode);
 		for (unsigned k = 0; k < rows[i].count; k++)
 			threads[k] = rows[i].ring ? ring_thread : rows[i].threads[k];
 		return rows[i].count;
@@ -131,7 +142,7 @@ int main(int argc, char **argv)
 {
 	void *(*threads[RING_MAX])(void *);
 	unsigned count = argc == 2 ? begin(argv[1], threads) : 0;
-	pthread_t made[RING_MAX];
+	pthread_t made[RING_MAX], beat;
 	sigset_t signals;
 	int got;
 
@@ -144,6 +155,8 @@ int main(int argc, char **argv)
 	for (unsigned i = 0; i < count; i++)
 		if (pthread_create(&made[i], NULL, threads[i], (void *)(size_t)i))
 			return 1;
+	if (getenv("BEATS") && pthread_create(&beat, NULL, beat_thread, NULL))
+		return 1;
 	pthread_barrier_wait(&all_have_one);
 	puts("ready");
 	fflush(stdout);

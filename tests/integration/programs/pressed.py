@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Uses a disk or memory until it is killed, as a thread of this name and in this cgroup, if any:
-pressed.py NAME CGROUP read FILE BYTES | write FILE | touch FILE | hold BYTES."""
+pressed.py NAME CGROUP read FILE BYTES | ring FILE BYTES | again FILE | write FILE |
+touch FILE | hold BYTES."""
 
+import ctypes
 import mmap
 import os
 import random
+import struct
 import sys
 import time
 
@@ -15,6 +18,41 @@ def read(path, size):
     buffer, blocks = mmap.mmap(-1, size), os.fstat(file).st_size // size
     while True:
         os.preadv(file, [buffer], random.randrange(blocks) * size)
+
+
+IO_URING_SETUP, IO_URING_ENTER = 425, 426
+SQ_TAIL, SQ_ARRAY, CQ_HEAD, CQES, WORDS = 11, 16, 20, 25, 30  # words of struct io_uring_params
+OP_READ, GETEVENTS = 22, 1
+
+
+def ring(path, size):
+    """The same by io_uring, one request at a time. What waits for it names no file."""
+    size, libc, params = int(size), ctypes.CDLL(None, use_errno=True), (ctypes.c_uint32 * WORDS)()
+    file = os.open(path, os.O_RDONLY | os.O_DIRECT)
+    buffer, blocks = mmap.mmap(-1, size), os.fstat(file).st_size // size
+    address = ctypes.addressof(ctypes.c_char.from_buffer(buffer))
+    fd = libc.syscall(IO_URING_SETUP, 1, params)
+    assert fd >= 0, os.strerror(ctypes.get_errno())
+    submitted, completed, entries = (mmap.mmap(fd, length, offset=offset)
+                                     for length, offset in ((params[SQ_ARRAY] + 4, 0),
+                                                            (params[CQES] + 32, 0x8000000), (64, 0x10000000)))
+    count = 0
+    while True:
+        offset = random.randrange(blocks) * size
+        struct.pack_into("BBHiQQIIQ24x", entries, 0, OP_READ, 0, 0, file, offset, address, size, 0, 0)
+        count += 1
+        struct.pack_into("I", submitted, params[SQ_TAIL], count)
+        assert libc.syscall(IO_URING_ENTER, fd, 1, 1, GETEVENTS, None, 0) == 1
+        struct.pack_into("I", completed, params[CQ_HEAD], count)
+
+
+def again(path):
+    file = os.open(path, os.O_RDONLY)
+    size = os.fstat(file).st_size
+    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)  # no other cgroup has its pages
+    while True:
+        for at in range(0, size, 1 << 20):
+            os.pread(file, 1 << 20, at)
 
 
 def write(path):
@@ -48,4 +86,4 @@ if cgroup:
     with open(f"{cgroup}/cgroup.procs", "w", encoding="utf-8") as procs:
         procs.write(str(os.getpid()))
 print("ready", flush=True)
-{"read": read, "write": write, "touch": touch, "hold": hold}[mode](*arguments)
+{"read": read, "ring": ring, "again": again, "write": write, "touch": touch, "hold": hold}[mode](*arguments)

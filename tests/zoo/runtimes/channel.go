@@ -5,16 +5,20 @@
 //	chan	another goroutine computes on its own thread, and then sends
 //	poll	another process computes, and then writes into a pipe, at which the runtime's poller waits
 //	mutex	a goroutine on another thread computes with a sync.Mutex
+//	tcp	goroutines share the only connection to another process, which sleeps before it answers. No
+//		goroutine has a thread of its own, and a ticker wakes the runtime all the time
 package main
 
 import (
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"runtime"
 	"strconv"
 	"sync"
 	"syscall"
+	"time"
 	"unsafe"
 )
 
@@ -93,6 +97,81 @@ func peer() {
 	}
 }
 
+// Sleeps without Go's runtime, which would use its timers. Returns how long.
+func sleep(ms int64) int64 {
+	begin, t := clock(monotonic), syscall.NsecToTimespec(ms*1e6)
+	for syscall.Nanosleep(&t, &t) != nil {
+	}
+	return clock(monotonic) - begin
+}
+
+// The other process of tcp: says its address, then answers over one connection.
+func server() {
+	tid := named("server")
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(listener.Addr().String(), tid)
+	connection, err := listener.Accept()
+	line := make([]byte, 32)
+	for err == nil {
+		var n int
+		if n, err = connection.Read(line); err == nil {
+			ms, _ := strconv.ParseInt(string(line[:n]), 10, 64)
+			fmt.Fprintf(connection, "%20d", sleep(ms))
+		}
+	}
+}
+
+type client struct {
+	sync.Mutex
+	connection net.Conn
+	tid        int
+}
+
+func startServer() (int, *client) {
+	from, out, _ := os.Pipe()
+	process, err := os.StartProcess(os.Args[0], []string{os.Args[0], "server", "0"}, &os.ProcAttr{Files: []*os.File{nil, out, os.Stderr}})
+	if err != nil {
+		panic(err)
+	}
+	var address string
+	of := &client{}
+	fmt.Fscan(from, &address, &of.tid)
+	if of.connection, err = net.Dial("tcp", address); err != nil {
+		panic(err)
+	}
+	go func() {
+		for range time.Tick(5 * time.Millisecond) {
+		}
+	}()
+	return process.Pid, of
+}
+
+// One request at a time, over the only connection.
+func (of *client) ask(ms int64) (ns int64) {
+	of.Lock()
+	defer of.Unlock()
+	text := make([]byte, 20)
+	fmt.Fprint(of.connection, ms)
+	io.ReadFull(of.connection, text)
+	fmt.Sscan(string(text), &ns)
+	return ns
+}
+
+// How long the server slept for three goroutines.
+func (of *client) askAll(ms int64) (ns int64) {
+	slept := make(chan int64)
+	for i := 0; i < 3; i++ {
+		go func() { slept <- of.ask(ms / 3) }()
+	}
+	for i := 0; i < 3; i++ {
+		ns += <-slept
+	}
+	return ns
+}
+
 func startPeer() (pid int, to, from *os.File) {
 	in, to, _ := os.Pipe()
 	from, out, _ := os.Pipe()
@@ -112,9 +191,17 @@ func main() {
 		peer()
 		return
 	}
+	if way == "server" {
+		server()
+		return
+	}
 	var other int
 	var to, from *os.File
-	tid := named("victim")
+	var shared *client
+	tid := os.Getpid()
+	if way != "tcp" {
+		tid = named("victim")
+	}
 	switch way {
 	case "chan":
 		go sender()
@@ -123,9 +210,16 @@ func main() {
 	case "poll":
 		other, to, from = startPeer()
 		fmt.Printf("process role=peer pid=%d\n", other)
+	case "tcp":
+		other, shared = startServer()
+		fmt.Printf("process role=server pid=%d\n", other)
 	}
 	fmt.Printf("ready pid=%d\n", os.Getpid())
 	io.ReadAll(os.Stdin)
+	if way == "tcp" {
+		// The server's first wait is older than the capture.
+		shared.askAll(3)
+	}
 	for i := int64(0); i < rounds; i++ {
 		var r result
 		ms := 80 + (seed*7+i*13)%60
@@ -149,6 +243,9 @@ func main() {
 			io.ReadFull(from, text)
 			fmt.Sscan(string(text), &r.ran)
 			r.tid = other
+		case "tcp":
+			comm, cause = "server", "sleep"
+			r = result{shared.askAll(3 * ms), shared.tid}
 		}
 		end := clock(monotonic)
 		if way == "mutex" {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyze/why/why_await_internal.h"
+#include "analyze/why/why_go_internal.h"
 #include "analyze/why/why_instance_internal.h"
 #include "analyze/why/why_median_internal.h"
 #include "analyze/why/why_parts_internal.h"
@@ -38,15 +39,18 @@ const char *const why_grade_names[] = {
 
 static bool wants_threads(const struct why_query *query)
 {
-	return (query->tid || query->comm) && !query->spans && !query->windows;
+	return (query->tid || query->comm || query->program) && !query->spans && !query->windows;
 }
 
 static bool wants_thread(const struct why_query *query, const struct model *model, uint32_t index)
 {
 	const struct model_thread *thread = &model->threads.data[index];
+	const struct model_process *process = model_process_of(model, index);
 
-	if (!thread->traced || (query->comm && query->pid && thread->pid != query->pid))
+	if (!thread->traced)
 		return false;
+	if (query->program)
+		return thread->pid == query->program && process && process->main_thread == index;
 	if (!query->comm)
 		return thread->tid == query->tid;
 	return !strcmp(model_thread_name(model, index), query->comm) ||
@@ -89,6 +93,7 @@ static void pick_window(struct why *why, const struct why_query *query, bool *fo
 		if (!wants_thread(query, model, i))
 			continue;
 		*found = true;
+		instance.program = query->program;
 		if (thread->exit_ts && thread->exit_ts < to)
 			instance.to_ts = thread->exit_ts;
 		if (thread->exit_ts && thread->first_ts > from && !query->comm &&
@@ -156,6 +161,8 @@ static int slower(const void *left, const void *right)
 
 	if (a->ranks_behind != b->ranks_behind)
 		return a->ranks_behind ? 1 : -1;
+	if (a->once != b->once)
+		return a->once ? 1 : -1;
 	if (a_ns != b_ns)
 		return a_ns > b_ns ? -1 : 1;
 	if (a->from_ts != b->from_ts)
@@ -264,6 +271,7 @@ static void explain_all(struct why *why, struct why_walk *walk)
 		windows_add(&windows, why->instances.data[i].from_ts, why->instances.data[i].to_ts);
 	windows_merge(&windows);
 	why_evidence_init(walk, NULL);
+	why_go_answers_init(walk, NULL);
 	why_intervals_load(&walk->intervals, &windows);
 	windows_free(&windows);
 	for (size_t i = 0; i < why->instances.len; i++) {

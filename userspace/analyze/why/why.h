@@ -32,9 +32,10 @@ struct why_query {
 	const char *name; /* NULL: spans of any name */
 	uint64_t span_id; /* 0: spans of any id */
 	uint32_t tid;     /* 0: spans; otherwise this thread from from_ts to to_ts */
+	bool stuck;       /* why_pick() chose `tid`, because it hangs and no thread does much */
 	const char *comm; /* all threads of this name, from from_ts to to_ts; NULL: see `tid` */
-	uint32_t pid;     /* with comm: only threads of this process; 0: of all */
-	uint64_t from_ts, to_ts;
+	uint32_t program; /* the pid of a Go program, explained as a whole; 0: none */
+	uint64_t from_ts, to_ts; /* of tid, comm or program */
 	/* With tid or comm: the instances are this number of the longest waits (blocked or
 	 * runnable) of these threads. 0: the instances are the threads. */
 	uint32_t waits;

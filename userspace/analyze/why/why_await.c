@@ -38,7 +38,6 @@ static void find_completions(struct why_awaits *awaits)
 	for (size_t i = 0; i < model_collective_count(awaits->comm); i++) {
 		const struct model_collective *collective = model_collective_at(awaits->comm, i);
 
-		awaits->mpi |= collective->mpi;
 		for (uint32_t k = 0; collective->mpi && k < collective->count; k++) {
 			struct why_completion add = {collective->calls[k].end_span, (uint32_t)i};
 
@@ -51,6 +50,23 @@ static void find_completions(struct why_awaits *awaits)
 		      sizeof(*awaits->completions.data), completion_compare);
 }
 
+/* Whether there are calls of MPI, and whether several processes made them. */
+static void find_mpi(struct why_awaits *awaits, const struct model *model)
+{
+	uint32_t first = 0;
+
+	for (uint32_t i = 0; i < model->spans.len && !awaits->mpi_ranks; i++) {
+		const struct model_span *span = &model->spans.data[i];
+		uint32_t pid = model->threads.data[span->thread].pid;
+
+		if (!site_role_is_mpi(model_site(model, span->site)->role))
+			continue;
+		awaits->mpi_ranks = awaits->mpi && pid != first;
+		awaits->mpi = true;
+		first = pid;
+	}
+}
+
 void why_await_init(struct why_awaits *awaits, const struct model *model,
 		    const struct gpu_timeline *timeline)
 {
@@ -60,6 +76,7 @@ void why_await_init(struct why_awaits *awaits, const struct model *model,
 		timeline = awaits->own_timeline = gpu_timeline_new(model);
 	awaits->timeline = awaits->gpu ? timeline : NULL;
 	find_completions(awaits);
+	find_mpi(awaits, model);
 	if (!awaits->gpu && !awaits->mpi)
 		return;
 	awaits->steps_left = WHY_AWAIT_STEPS * (uint64_t)(model->spans.len + model->events.len + 1);
@@ -173,7 +190,7 @@ uint64_t why_await_cut(struct why_walk *walk, uint32_t thread, uint64_t from, ui
 		if (await->arrival != MODEL_NONE && awaits->arrivals.data[await->arrival].ts < to)
 			to = awaits->arrivals.data[await->arrival].ts;
 		if (await->arrival == MODEL_NONE &&
-		    (sync->end == WHY_CAUSE_COUNT || sync->done_ts <= from))
+		    ((sync->end == WHY_CAUSE_COUNT && !sync->polls) || sync->done_ts <= from))
 			*await = WHY_AWAIT_NOTHING;
 		else if (await->arrival == MODEL_NONE && sync->done_ts < to)
 			to = sync->done_ts;
@@ -189,6 +206,12 @@ bool why_await_spins(const struct why_walk *walk, const struct why_await *await)
 	return await->sync != MODEL_NONE && walk->awaits.syncs.data[await->sync].spins;
 }
 
+bool why_await_polls(const struct why_walk *walk, const struct why_await *await)
+{
+	return await->sync != MODEL_NONE && await->arrival == MODEL_NONE &&
+	       walk->awaits.syncs.data[await->sync].polls;
+}
+
 bool why_await_has_times(const struct why_walk *walk, const struct why_await *await)
 {
 	return await->arrival == MODEL_NONE && await->sync != MODEL_NONE &&
@@ -202,7 +225,8 @@ bool why_await_waits_for_rank(const struct why_walk *walk, const struct why_awai
 
 bool why_await_may_wait_for_rank(const struct why_walk *walk, const struct why_await *await)
 {
-	return why_await_spins(walk, await) && walk->awaits.syncs.data[await->sync].mpi;
+	return (why_await_spins(walk, await) || why_await_polls(walk, await)) &&
+	       walk->awaits.syncs.data[await->sync].mpi;
 }
 
 /* ---- ranks ---- */

@@ -9,7 +9,7 @@
 
 void gather_arrival(struct gather *gather, struct why_arrival arrival)
 {
-	uint64_t key = (uintptr_t)arrival.collective;
+	const uint64_t key = (uintptr_t)arrival.collective + (arrival.of_root ? 1 : 0);
 
 	if (arrival.ts <= gather->from_ts || map_get(&gather->arrived, key) != MAP_NONE)
 		return;
@@ -53,6 +53,33 @@ bool collective_is_incomplete(const struct model_collective *collective)
 		return collective->nranks != 1;
 	/* Without a common clock, it is unknown when the others arrived. */
 	return collective->count < collective->nranks || !collective->comparable;
+}
+
+bool collective_needs_others(const struct gather *gather,
+			     const struct model_collective *collective)
+{
+	const struct model_rank_call *last = &collective->calls[collective->count - 1];
+	bool root = false;
+
+	if (!collective->mpi || collective->synchronizes)
+		return collective->synchronizes;
+	/* Without elements there is nothing to wait for, but a message waits nevertheless. */
+	if (collective->data == MODEL_DATA_NONE && collective->flow != FLOW_NONE &&
+	    collective->flow != FLOW_PAIR)
+		return false;
+	for (uint32_t i = 0; i < collective->count; i++)
+		root |= collective->calls[i].pid == gather->pid &&
+			collective->calls[i].rank == collective->root;
+	switch (collective->flow) {
+	case FLOW_FROM_ROOT:
+		return !root;
+	case FLOW_TO_ROOT:
+		return root;
+	case FLOW_PAIR: /* the receiver is the last one */
+		return last->pid == gather->pid && (collective->count > 1 || !collective->rooted);
+	default:
+		return true;
+	}
 }
 
 static bool is_own(const struct gather *gather, uint32_t thread)
@@ -131,15 +158,52 @@ static bool others_are_busy(struct gather *gather, const struct model_collective
 	return false;
 }
 
+/* Adds the rank of a call, if the own call may have waited for it. */
+static void gather_rank(struct gather *gather, const struct model_collective *collective,
+			const struct model_rank_call *call, bool of_root)
+{
+	/* A call that ended before the rank arrived did not have to wait. */
+	if (is_own(gather, call->thread) || call->arrival_ts >= gather->to_ts)
+		return;
+	gather_arrival(
+		gather,
+		(struct why_arrival){
+			.ts = call->arrival_ts,
+			.collective = collective,
+			.site = gather->walk->model->spans.data[call->span].site,
+			.span = call->span,
+			.thread = call->thread,
+			.rank = call->rank,
+			.of_root = of_root,
+			.grade = must_wait(collective) && is_last_known(gather, collective)
+					 ? WHY_GRADE_CERTAIN
+					 : WHY_GRADE_LIKELY,
+		});
+}
+
+/* A rank that gets data from a root waits for it first, also if others come after it has left. */
+static void gather_root(struct gather *gather, const struct model_collective *collective)
+{
+	uint32_t count;
+
+	if (!collective->mpi || collective->flow != FLOW_FROM_ROOT ||
+	    !collective_needs_others(gather, collective))
+		return;
+	count = gather_calls(gather, collective);
+	for (uint32_t i = 0; i < count; i++)
+		if (i != collective->last && collective->calls[i].rank == collective->root)
+			gather_rank(gather, collective, &collective->calls[i], true);
+}
+
 /* Adds the last rank to arrive in a collective, unless it is the call's own. */
 static void gather_collective(struct gather *gather, const struct model_collective *collective)
 {
-	const struct model *model = gather->walk->model;
-	const struct model_rank_call *last;
-
 	if (!collective)
 		return;
-	if (!gather->incomplete && collective_is_incomplete(collective))
+	gather->found++;
+	if (collective_is_incomplete(collective) &&
+	    (!gather->incomplete ||
+	     (collective->mpi && !collective_needs_others(gather, gather->incomplete))))
 		gather->incomplete = collective;
 	if (!gather->peers_busy && !collective->mpi && !collective_is_incomplete(collective) &&
 	    others_are_busy(gather, collective))
@@ -149,22 +213,8 @@ static void gather_collective(struct gather *gather, const struct model_collecti
 	if (collective->alignment == COLLECTIVE_ALONE || collective->count < 2 ||
 	    !collective->comparable)
 		return;
-	last = &collective->calls[collective->last];
-	/* A call that ended before the last rank arrived did not have to wait. */
-	if (is_own(gather, last->thread) || last->arrival_ts >= gather->to_ts)
-		return;
-	gather_arrival(gather,
-		       (struct why_arrival){
-			       .ts = last->arrival_ts,
-			       .collective = collective,
-			       .site = model->spans.data[last->span].site,
-			       .span = last->span,
-			       .thread = last->thread,
-			       .rank = last->rank,
-			       .grade = must_wait(collective) && is_last_known(gather, collective)
-						? WHY_GRADE_CERTAIN
-						: WHY_GRADE_LIKELY,
-		       });
+	gather_root(gather, collective);
+	gather_rank(gather, collective, &collective->calls[collective->last], false);
 }
 
 void gather_mpi(struct gather *gather, uint32_t span)

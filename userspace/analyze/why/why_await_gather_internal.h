@@ -24,6 +24,7 @@ struct gather {
 	VEC(struct model_gpu_op) rivals; /* ops that may have taken so long, the latest first */
 	struct model_gpu_awaited around;
 	bool more; /* a limit was reached: OPS_MAX, STREAMS_MAX, or that of the walk */
+	uint32_t found; /* number of collectives and messages of a call of MPI that are known */
 	/* The last collective of which not all arrivals are known. */
 	const struct model_collective *incomplete;
 	/* The last collective that the GPU of another rank may have joined late, because it still
@@ -65,6 +66,9 @@ void gather_again(struct gather *gather);
 /* Whether it is unknown when some of the ranks arrived: they are not traced, or we do not know
  * which of their calls belong to this collective, or their clocks are not aligned. */
 bool collective_is_incomplete(const struct model_collective *collective);
+/* Whether the call cannot end before others have come to a collective. */
+bool collective_needs_others(const struct gather *gather,
+			     const struct model_collective *collective);
 /* The collective of an op: its own, or the one that NCCL launched the op for. NULL: none. */
 const struct model_collective *collective_of(const struct gather *gather,
 					     const struct model_gpu_op *op);

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyze/why/why_await_gather_internal.h"
 #include "analyze/why/why_await_internal.h"
@@ -161,6 +162,23 @@ static uint32_t missing_rank(struct gather *gather, const struct model_collectiv
 	return found == collective->count ? missing : MODEL_NONE;
 }
 
+/* Whether the other ranks of a collective are traced, although it is not known which of their calls
+ * belong to it. `rank`: the only one, or MODEL_NONE. */
+static bool others_are_traced(const struct gather *gather,
+			      const struct model_collective *collective, uint32_t rank)
+{
+	const struct model *model = gather->walk->model;
+
+	if (collective->alignment != COLLECTIVE_ALONE)
+		return false;
+	if (collective->members > 1 || !collective->mpi)
+		return collective->members > 1;
+	for (size_t i = 0; rank != MODEL_NONE && i < model->processes.len; i++)
+		if (model->processes.data[i].rank == rank)
+			return true;
+	return rank == MODEL_NONE && gather->walk->awaits.mpi_ranks;
+}
+
 /* The call waits for a collective with ranks that made no known call, or at unknown times. Another
  * op may be behind it or on another stream: then we do not know which of them took so long. */
 static void end_at_others(struct gather *gather, const struct model_collective *collective)
@@ -168,8 +186,7 @@ static void end_at_others(struct gather *gather, const struct model_collective *
 	struct why_sync *sync = gather->sync;
 	const char *name = collective_name(gather, collective);
 	uint32_t rank = missing_rank(gather, collective);
-	/* The ranks are traced, but we do not know which calls belong together. */
-	bool traced = collective->alignment == COLLECTIVE_ALONE && collective->members > 1;
+	bool traced = others_are_traced(gather, collective, rank);
 	bool rivals = false;
 	char *text = NULL;
 	size_t len;
@@ -399,16 +416,83 @@ static void make_init(struct gather *gather)
 			       });
 }
 
+/* Whether a call of MPI returns at once: it begins an operation, or asks whether one is complete. */
+static bool returns_at_once(const struct site_info *site)
+{
+	bool waits = site->role == SITE_ROLE_MPI_WAIT || site->role == SITE_ROLE_MPI_WAIT_ANY ||
+		     site->role == SITE_ROLE_MPI_WAIT_SOME;
+
+	for (unsigned i = 0; i < site->key_count && i < WAFFLE_KEYS_MAX; i++)
+		if (!strcmp(site->keys[i].name, "done") ||
+		    (!waits && !strcmp(site->keys[i].name, "request")))
+			return true;
+	return false;
+}
+
+/* Whether a call of MPI has operations of which nothing is known: they began before the capture, or
+ * on a communicator that was created before it. */
+static bool has_unknown(const struct gather *gather, unsigned role)
+{
+	uint64_t all = role == SITE_ROLE_MPI_SENDRECV ? 2 : 1;
+	struct value count;
+
+	if (role == SITE_ROLE_MPI_WAIT && model_gpu_value(gather->walk->model, MODEL_NODE_SPAN,
+							  gather->sync->span, "count", &count))
+		all = (int32_t)count.u64 > 0 ? (uint32_t)count.u64 : 0;
+	return gather->found < all;
+}
+
+/* The call may wait for ranks of which nothing is known. */
+static void end_at_unknown_ranks(struct gather *gather, const struct site_info *site)
+{
+	struct why_sync *sync = gather->sync;
+	struct value source;
+	char *text = NULL;
+	size_t len;
+	FILE *out = memory_stream(&text, &len);
+
+	sync->waits = true;
+	sync->spins = true;
+	sync->end = WHY_COLLECTIVE;
+	sync->grade = WHY_GRADE_UNKNOWN;
+	if (model_gpu_value(gather->walk->model, MODEL_NODE_SPAN, sync->span, "source", &source) &&
+	    (int32_t)source.u64 >= 0)
+		fprintf(out, "rank %" PRId32 " in the other end of %s, whose call is not known",
+			(int32_t)source.u64, site->name);
+	else
+		fprintf(out, "ranks of %s, whose calls are not known", site->name);
+	sync->object = take_text(gather, out, &text, &len);
+	out = memory_stream(&text, &len);
+	fprintf(out, "waits for %s", strtab_get(gather->walk->why->texts, sync->object));
+	sync->meaning = take_text(gather, out, &text, &len);
+}
+
 /* A call of MPI waits for the ranks. When all known ones have arrived, it still waits for those
- * that are not traced, unless data from them is not needed. */
+ * that are not traced or not matched, unless data from them is not needed. */
 static void make_mpi(struct gather *gather)
 {
+	const struct model *model = gather->walk->model;
+	const struct site_info *site =
+		model_site(model, model->spans.data[gather->sync->span].site);
+	bool unknown;
+
 	gather->sync->mpi = true;
 	gather_mpi(gather, gather->sync->span);
-	if (!gather->incomplete || !gather->incomplete->synchronizes)
+	if (returns_at_once(site))
 		return;
-	gather->sync->spins = true;
-	end_at_others(gather, gather->incomplete);
+	unknown = has_unknown(gather, site->role);
+	if (gather->incomplete && collective_needs_others(gather, gather->incomplete)) {
+		gather->sync->polls = !gather->incomplete->synchronizes;
+		gather->sync->spins = true;
+		end_at_others(gather, gather->incomplete);
+	} else if (unknown && site->role != SITE_ROLE_MPI_SEND &&
+		   site->role != SITE_ROLE_MPI_COMM_FREE) {
+		gather->sync->polls = true;
+		end_at_unknown_ranks(gather, site);
+	} else if (gather->incomplete || unknown) {
+		/* A long message is sent when its receiver has come. */
+		gather->sync->polls = true;
+	}
 }
 
 /* Decides by the role. `awaited` is what the call waits for on streams. */

@@ -15,6 +15,7 @@ struct why_arrival {
 	uint32_t site;                             /* of the call */
 	/* span MODEL_NONE: it had not arrived when the capture ended. */
 	uint32_t span, thread, rank;
+	bool of_root; /* it is the root of the collective, and not the last rank */
 	enum why_grade grade;
 };
 
@@ -24,6 +25,9 @@ struct why_sync {
 	bool waits; /* we know something that it waits for */
 	bool spins; /* it also waits while it is on a CPU */
 	bool mpi;   /* a call of MPI: all of its time is waiting until the last rank has arrived */
+	/* Nobody knows whether or for whom a call of MPI polls. So time on a CPU in it is no certain
+	 * work; blocked time is explained by who ended it, as in other calls. */
+	bool polls;
 	/* enum why_cause: what it waits for after all known ranks have arrived. WHY_CAUSE_COUNT:
 	 * unknown. */
 	uint8_t end;
@@ -67,6 +71,7 @@ struct why_awaits {
 	VEC(struct why_init) inits;             /* by start_ts */
 	VEC(struct why_completion) completions; /* by span */
 	bool mpi;                               /* the capture has calls of MPI */
+	bool mpi_ranks;                         /* of more than one process */
 	/* For each span: itself or the innermost one around it that is a call that may wait;
 	 * MODEL_NONE: none. NULL: the capture has no calls that may wait. */
 	uint32_t *calls;

@@ -160,6 +160,41 @@ static struct why_verdict at_held(struct why_walk *walk, struct why_blocked *blo
 	return why_blocked_end(walk, blocked, WHY_PIPE, WHY_GRADE_LIKELY, peer);
 }
 
+/* The main thread of the only process that a process has started and that lives; MODEL_NONE: there
+ * is none, there are several, or it is not recorded. */
+static uint32_t only_child(struct why_walk *walk, uint32_t pid)
+{
+	const struct model *model = walk->model;
+	uint32_t child = MODEL_NONE;
+
+	walk->why->searched += model->processes.len;
+	for (size_t i = 0; i < model->processes.len; i++) {
+		const struct model_process *process = &model->processes.data[i];
+
+		if (process->ppid != pid || process->main_thread >= model->threads.len ||
+		    model->threads.data[process->main_thread].exit_ts)
+			continue;
+		if (child != MODEL_NONE || !model_is_traced(model, process->main_thread))
+			return MODEL_NONE;
+		child = process->main_thread;
+	}
+	return child;
+}
+
+/* The wait for a child goes on when the capture ends. Other children may be unknown. */
+static struct why_verdict at_child(struct why_walk *walk, struct why_blocked *blocked)
+{
+	uint32_t child = blocked->kind == WAIT_CHILD
+				 ? only_child(walk, walk->model->threads.data[blocked->thread].pid)
+				 : MODEL_NONE;
+
+	if (child == MODEL_NONE || why_walk_is_on_path(walk, child))
+		return WHY_UNDECIDED;
+	walk->path[walk->depth - 1].by = child;
+	walk->path[walk->depth - 1].owned = true;
+	return why_blocked_follow(walk, blocked, child, WHY_GRADE_LIKELY);
+}
+
 /* The wait goes on when the capture ends. What it is for is known, and not who is to end it. */
 static struct why_verdict at_open(struct why_walk *walk, struct why_blocked *blocked)
 {
@@ -190,6 +225,8 @@ static struct why_verdict by_end_of_capture(struct why_walk *walk, struct why_bl
 
 	if (verdict.kind == WHY_VERDICT_NONE)
 		verdict = at_held(walk, blocked);
+	if (verdict.kind == WHY_VERDICT_NONE)
+		verdict = at_child(walk, blocked);
 	return verdict.kind == WHY_VERDICT_NONE ? at_open(walk, blocked) : verdict;
 }
 
@@ -325,6 +362,19 @@ static struct why_verdict at_missed(struct why_walk *walk, struct why_blocked *b
 	return why_blocked_follow(walk, blocked, blocked->waker.thread, WHY_GRADE_LIKELY);
 }
 
+/* The last wait of a series ends the others. */
+static void end_series(struct why_walk *walk, struct why_blocked *blocked, struct why_step *step,
+		       const struct why_series *series)
+{
+	blocked->waker = series->waker;
+	blocked->end_ts =
+		walk->intervals.threads[blocked->thread].intervals.data[series->last].to_ts;
+	step->series_first = (uint32_t)series->first;
+	step->series_last = (uint32_t)series->last;
+	if (series->last > blocked->index)
+		step->later_ts = why_switched_in(walk, blocked->thread, series->last);
+}
+
 /* If the thread waits for the same thing again, the waker did not end its wait. */
 static void find_end(struct why_walk *walk, struct why_blocked *blocked, struct why_step *step)
 {
@@ -335,11 +385,7 @@ static void find_end(struct why_walk *walk, struct why_blocked *blocked, struct 
 	if (blocked->grade == WHY_GRADE_CERTAIN &&
 	    why_is_doubtful(walk, &blocked->waiting, blocked->thread, blocked->index))
 		blocked->grade = WHY_GRADE_LIKELY;
-	if (series->missed) {
-		end_missed(walk, blocked, step, series);
-		return;
-	}
-	if (series->last > blocked->index && thread &&
+	if (!series->missed && series->last > blocked->index && thread &&
 	    (why_walk_is_on_path(walk, series->waker.thread) ||
 	     waits_for_it(walk, blocked, series->waker.thread))) {
 		blocked->grade = why_grade_least(blocked->grade, WHY_GRADE_LIKELY);
@@ -349,16 +395,13 @@ static void find_end(struct why_walk *walk, struct why_blocked *blocked, struct 
 		return;
 	}
 	blocked->by_signal = series->by_signal;
-	if (series->last == blocked->index && series->first == blocked->index)
-		return;
-	blocked->waker = series->waker;
-	blocked->end_ts =
-		walk->intervals.threads[blocked->thread].intervals.data[series->last].to_ts;
-	step->series_first = (uint32_t)series->first;
-	step->series_last = (uint32_t)series->last;
-	if (series->last > blocked->index)
-		step->later_ts = why_switched_in(walk, blocked->thread, series->last);
-	if (series->done_by != MODEL_NONE && !why_walk_is_on_path(walk, series->done_by))
+	if (series->last > blocked->index || series->first < blocked->index)
+		end_series(walk, blocked, step, series);
+	if (series->served)
+		blocked->grade = why_grade_least(blocked->grade, WHY_GRADE_LIKELY);
+	if (series->missed)
+		end_missed(walk, blocked, step, series);
+	else if (series->done_by != MODEL_NONE && !why_walk_is_on_path(walk, series->done_by))
 		end_awake(walk, blocked, step, series->done_by);
 }
 
@@ -543,7 +586,9 @@ struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_s
 		blocked.waiting.idle = is_idle(walk, &blocked);
 		blocked.waiting.outside = true;
 	}
-	of_call = stretch->await.sync != MODEL_NONE && is_of_call(&blocked);
+	blocked.waiting.any |= why_go_is_any(walk, &blocked);
+	of_call = stretch->await.sync != MODEL_NONE && !why_await_polls(walk, &stretch->await) &&
+		  is_of_call(&blocked);
 	if (!of_call && blocked.stack.meaning.rule != MEANING_STOPPED) {
 		find_end(walk, &blocked, step);
 		if (!blocked.missed && why_blocked_find_ready(walk, &blocked, step->series_last))

@@ -28,9 +28,10 @@ struct why_blocked {
 
 /* ---- why_pressure.c ---- */
 
-/* The text of the awaited object, and of the limit or the neighbour that made the wait long. */
+/* The text of the awaited object, and of the limit that made the wait long. Fills in `disk`, which
+ * is all 0, if the wait was for one. */
 uint32_t why_pressure(struct why_walk *walk, const struct why_blocked *blocked,
-		      enum why_cause cause);
+		      enum why_cause cause, struct why_disk_use *disk);
 
 /* ---- why_woken.c ---- */
 
@@ -90,9 +91,15 @@ struct why_polls why_polls_of(const struct why_walk *walk, const struct why_bloc
 uint32_t why_program_lock(struct why_walk *walk, const struct why_blocked *blocked);
 /* If the thread is in no span, and Go's runtime had nothing to run on it, the thread waited for
  * nothing that a goroutine needs. Then the cause says so, unless something outside of the program
- * ended the wait. Otherwise returns `verdict`, which is the one on the wait; in why_go_idle.c. */
-struct why_verdict why_go_at_idle(struct why_walk *walk, const struct why_blocked *blocked,
+ * ended the wait. The same holds for all threads of a program that is explained as a whole.
+ * Otherwise returns `verdict`, which is the one on the wait; in why_go_wait.c. */
+struct why_verdict why_go_at_idle(struct why_walk *walk, struct why_blocked *blocked,
 				  struct why_verdict verdict);
+
+/* Whether a Go program as a whole is explained, or another process waits for it, and the runtime
+ * has nothing to run on the thread: each wake-up means that it has again. To be called when the
+ * wait is on the path. */
+bool why_go_is_any(struct why_walk *walk, const struct why_blocked *blocked);
 
 /* Sleeping, stopped, or held by waffle-bpf; in why_stopped.c. */
 struct why_verdict why_blocked_at_sleep(struct why_walk *walk, struct why_blocked *blocked);

@@ -29,6 +29,7 @@ uint32_t why_by_cause(const struct why *why, const struct why_instance *instance
 		      struct why_by_cause *sums)
 {
 	struct why_idle_order order;
+	uint64_t capture_ns = 0;
 	uint32_t count = 0;
 	bool idle = false;
 
@@ -44,11 +45,12 @@ uint32_t why_by_cause(const struct why *why, const struct why_instance *instance
 							      .capture = true,
 							      .largest = i};
 		idle |= part->idle;
+		capture_ns += part->capture ? part->ns : 0;
 		sums[at].capture &= part->capture;
 		sums[at].ns += part->ns;
 		sums[at].culprits += culprits_of(part);
 	}
-	order = why_idle_order(idle, instance->to_ts - instance->from_ts);
+	order = why_idle_order(idle, instance->to_ts - instance->from_ts, capture_ns);
 	if (count)
 		qsort_r(sums, count, sizeof(*sums), comes_first, &order);
 	return count;

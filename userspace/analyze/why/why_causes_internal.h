@@ -87,9 +87,8 @@
 	      "")                                                                                  \
 	CAUSE(IDLE, "idle", "a language's runtime had nothing to run on the thread", DIM, "",      \
 	      COUNT, END,                                                                          \
-	      "the runtime of Go had no goroutine to run on the thread. It stands behind work "    \
-	      "and waits "                                                                         \
-	      "with at least a twentieth of the thread's time",                                    \
-	      "what woke it")
+	      "the runtime of Go had no goroutine to run on the thread, or on any. It stands "     \
+	      "behind work and waits with at least a twentieth of the time",                       \
+	      "what ended that")
 
 #endif

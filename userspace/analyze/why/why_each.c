@@ -2,6 +2,7 @@
 #include "analyze/why/why_each_internal.h"
 
 #include "analyze/why/why_await_internal.h"
+#include "analyze/why/why_go_internal.h"
 #include "analyze/why/why_instance_internal.h"
 #include "analyze/why/why_whole_internal.h"
 
@@ -89,6 +90,7 @@ int why_batches_begin(struct why **why, struct why_walk *walk, struct model_mark
 		return result;
 	why_await_init(&walk->awaits, model, timeline);
 	why_evidence_init(walk, NULL);
+	why_go_answers_init(walk, NULL);
 	*marks = model_marks_new(model, MARK_SWITCHES, why_intervals_note, &walk->intervals);
 	return 0;
 }

@@ -323,6 +323,13 @@ static bool is_softirq_thread(const struct model *model, uint32_t thread)
 	return !strncmp(model_thread_name(model, thread), "ksoftirqd/", 10);
 }
 
+static void waker_set(struct why_waker *waker, const struct model_switch *in)
+{
+	waker->thread = in->waker;
+	waker->reported = true;
+	waker->interrupt = in->flags & (WAFFLE_SWITCH_WAKER_HARDIRQ | WAFFLE_SWITCH_WAKER_SOFTIRQ);
+}
+
 /* A thread that is switched in at the moment of its wake-up has no runnable interval, but the
  * switch names the waker. */
 static void waker_at_switch(struct why_waker *waker, const struct model *model, uint32_t thread,
@@ -331,11 +338,8 @@ static void waker_at_switch(struct why_waker *waker, const struct model *model, 
 	const struct model_switch *in =
 		why_switch_in(model, why_switch_after(model, ts), thread, ts);
 
-	if (!in || !(in->flags & WAFFLE_SWITCH_WOKEN))
-		return;
-	waker->thread = in->waker;
-	waker->reported = true;
-	waker->interrupt = in->flags & (WAFFLE_SWITCH_WAKER_HARDIRQ | WAFFLE_SWITCH_WAKER_SOFTIRQ);
+	if (in && in->flags & WAFFLE_SWITCH_WOKEN)
+		waker_set(waker, in);
 }
 
 /* Whether the waker, which was sending packets, was interrupted by packets of another machine. */
@@ -356,13 +360,46 @@ static bool is_own_packet(uint32_t hints)
 	return (hints & sent) == sent && !(hints & WHY_HINT_INTERRUPT);
 }
 
+/* Adds what the record of the wake-up of a thread at ts says. */
+static void waker_complete(const struct why_walk *walk, struct why_waker *waker, uint32_t thread,
+			   uint64_t ts)
+{
+	const struct model *model = walk->model;
+	const struct model_wake *wake = model_wake_at(model, thread, ts);
+
+	if (wake) {
+		waker->thread = wake->waker;
+		waker->reported = true;
+		waker->hints = stack_hints(walk, wake->kernel_stack);
+		waker->has_stack = store_reader_stack(model->reader, wake->kernel_stack) != NULL;
+		waker->interrupt |= (wake->flags &
+				     (WAFFLE_SWITCH_WAKER_HARDIRQ | WAFFLE_SWITCH_WAKER_SOFTIRQ)) ||
+				    (waker->hints & WHY_HINT_INTERRUPT) ||
+				    is_from_network(waker->hints);
+		if (waker->interrupt && is_own_packet(waker->hints)) {
+			waker->interrupt = false;
+			waker->inferred = true;
+		}
+	}
+	if (waker->thread < model->threads.len && is_softirq_thread(model, waker->thread))
+		waker->interrupt = true;
+}
+
+struct why_waker why_waker_in(const struct why_walk *walk, const struct model_switch *sw)
+{
+	struct why_waker waker = {.thread = MODEL_NONE};
+
+	waker_set(&waker, sw);
+	waker_complete(walk, &waker, sw->next, sw->wake_ts);
+	return waker;
+}
+
 struct why_waker why_waker_of(const struct why_walk *walk, uint32_t thread, size_t index)
 {
 	const struct why_thread *of = &walk->intervals.threads[thread];
 	const struct why_interval *interval = &of->intervals.data[index], *next = interval + 1;
 	const struct model *model = walk->model;
 	struct why_waker waker = {.thread = MODEL_NONE};
-	const struct model_wake *wake = model_wake_at(model, thread, interval->to_ts);
 
 	if (interval->open)
 		return waker;
@@ -374,23 +411,7 @@ struct why_waker why_waker_of(const struct why_walk *walk, uint32_t thread, size
 	} else {
 		waker_at_switch(&waker, model, thread, interval->to_ts);
 	}
-	if (wake) {
-		waker.thread = wake->waker;
-		waker.reported = true;
-		waker.hints = stack_hints(walk, wake->kernel_stack);
-		waker.has_stack =
-			store_reader_stack(walk->model->reader, wake->kernel_stack) != NULL;
-		waker.interrupt |= (wake->flags &
-				    (WAFFLE_SWITCH_WAKER_HARDIRQ | WAFFLE_SWITCH_WAKER_SOFTIRQ)) ||
-				   (waker.hints & WHY_HINT_INTERRUPT) ||
-				   is_from_network(waker.hints);
-		if (waker.interrupt && is_own_packet(waker.hints)) {
-			waker.interrupt = false;
-			waker.inferred = true;
-		}
-	}
-	if (waker.thread < model->threads.len && is_softirq_thread(model, waker.thread))
-		waker.interrupt = true;
+	waker_complete(walk, &waker, thread, interval->to_ts);
 	return waker;
 }
 

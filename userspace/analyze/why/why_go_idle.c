@@ -5,7 +5,7 @@
  * thread waits for work at a futex of its own, the timers and files of all goroutines are in one
  * epoll instance, and one thread of the runtime sleeps again and again.
  */
-#include "analyze/why/why_blocked_internal.h"
+#include "analyze/why/why_go_internal.h"
 
 #include <string.h>
 
@@ -16,6 +16,7 @@
 static const char *const idle_functions[] = {
 	"runtime.stopm",         "runtime.findRunnable",
 	"runtime.findrunnable", /* up to Go 1.18 */
+	"runtime.netpoll",      /* where a stack is cut off */
 	"runtime.sysmon",        "runtime.templateThread",
 	"runtime.timerproc", /* up to Go 1.13 */
 	"os/signal.signal_recv",
@@ -124,49 +125,8 @@ static bool is_idle(struct why_walk *walk, uint32_t thread, const struct why_int
 	return key && map_get(&walk->go_idle, key) == 1;
 }
 
-#define IDLE_TEXT "Go's runtime waits for work (goroutines are not followed), "
-
-/* What ended the wait of an idle thread, by the verdict on the wait. NULL: something outside of the
- * runtime did, which the verdict names. */
-static const char *idle_text(const struct why_walk *walk, const struct why_blocked *blocked,
-			     const struct why_verdict *verdict)
+bool why_go_is_idle(struct why_walk *walk, uint32_t thread, const struct why_interval *interval)
 {
-	const struct model_thread *threads = walk->model->threads.data;
-
-	if (verdict->kind == WHY_VERDICT_FOLLOW) {
-		bool own = threads[verdict->thread].pid == threads[blocked->thread].pid;
-
-		return own ? IDLE_TEXT "woken by its own threads" : NULL;
-	}
-	switch (verdict->cause) {
-	case WHY_TIMER:
-	case WHY_SLEEP:
-		return IDLE_TEXT "woken by a timer";
-	case WHY_INTERRUPT:
-		return IDLE_TEXT "woken by an interrupt: a timer, or the network";
-	case WHY_NOT_RECORDED:
-		return IDLE_TEXT "woken by a thread that is not recorded";
-	case WHY_UNKNOWN:
-		return blocked->interval->open ? IDLE_TEXT "not woken"
-					       : IDLE_TEXT "woken by what is not recorded";
-	default:
-		return NULL;
-	}
-}
-
-struct why_verdict why_go_at_idle(struct why_walk *walk, const struct why_blocked *blocked,
-				  struct why_verdict verdict)
-{
-	const char *text;
-
-	if (!blocked->waiting.outside ||
-	    !is_idle(walk, blocked->thread, blocked->interval, blocked->wait))
-		return verdict;
-	text = idle_text(walk, blocked, &verdict);
-	if (!text)
-		return verdict;
-	verdict = why_verdict_end(walk, WHY_IDLE, why_grade_least(blocked->grade, WHY_GRADE_LIKELY),
-				  MODEL_NONE, strtab_put(walk->why->texts, text, strlen(text)));
-	verdict.idle = true;
-	return verdict;
+	return is_idle(walk, thread, interval,
+		       model_wait_at(walk->model, thread, interval->from_ts));
 }

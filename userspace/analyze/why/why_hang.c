@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "analyze/why/why_hang_internal.h"
 #include "analyze/why/why_wait_internal.h"
 #include "util/memory.h"
 
@@ -68,75 +69,12 @@ static void deadlocks_find(struct why_hangs *hangs)
 		vec_add(&hangs->deadlocks, deadlock);
 	}
 	free(walks);
-}
-
-/* ---- processes at a standstill ---- */
-
-/* The threads are not looked at all at once, so each has to have waited for a while before. */
-#define STANDSTILL_NS 100000000ull
-
-/* What is known of a process while its threads are counted. */
-struct counted {
-	uint32_t pid, live, inside;
-	uint32_t thread;
-	bool deadlock;
-};
-
-static int counted_compare(const void *left, const void *right)
-{
-	const struct counted *a = left, *b = right;
-
-	return (a->pid > b->pid) - (a->pid < b->pid);
-}
-
-static bool is_alive(const struct model_thread *thread)
-{
-	return thread->traced && !thread->track && !thread->gone && !thread->exit_ts;
-}
-
-/* Whether only another thread of the process can end a wait. */
-static bool is_inside(const struct model_open_wait *wait)
-{
-	return wait && wait->flags & WAFFLE_OPEN_WAIT_INSIDE &&
-	       wait->ts - wait->from_ts >= STANDSTILL_NS;
-}
-
-static bool is_deadlocked(const struct why_hangs *hangs, const struct model *model, uint32_t thread)
-{
-	uint32_t wait = wait_of(model, thread);
-
-	return wait != MODEL_NONE && hangs->waits.data[wait].deadlock != MODEL_NONE;
-}
-
-/* Each thread for itself, sorted by process, then added up. */
-static void standstills_find(struct why_hangs *hangs, const struct model *model)
-{
-	struct counted *rows = memory_get((model->threads.len + 1) * sizeof(*rows));
-	size_t count = 0;
-
-	for (uint32_t i = 0; i < model->threads.len; i++)
-		if (is_alive(&model->threads.data[i]))
-			rows[count++] = (struct counted){
-				.pid = model->threads.data[i].pid,
-				.live = 1,
-				.inside = is_inside(model_open_wait_of(model, i)),
-				.thread = i,
-				.deadlock = is_deadlocked(hangs, model, i),
-			};
-	if (count)
-		qsort(rows, count, sizeof(*rows), counted_compare);
-	for (size_t i = 0, end; i < count; i = end) {
-		struct counted all = rows[i];
-
-		for (end = i + 1; end < count && rows[end].pid == all.pid; end++) {
-			all.live++;
-			all.inside += rows[end].inside;
-			all.deadlock |= rows[end].deadlock;
-		}
-		if (all.live > 1 && all.inside == all.live && !all.deadlock)
-			vec_add(&hangs->standstills, (struct why_standstill){all.thread, all.live});
+	for (uint32_t i = 0; i < hangs->waits.len; i++) {
+		if (hangs->waits.data[i].awaits != WHY_AWAITS_NOTHING)
+			continue;
+		hangs->waits.data[i].deadlock = (uint32_t)hangs->deadlocks.len;
+		vec_add(&hangs->deadlocks, (struct why_deadlock){.first = i, .refused = true});
 	}
-	free(rows);
 }
 
 /* ---- order ---- */
@@ -172,9 +110,10 @@ static struct ranked rank(const struct why_hangs *hangs, const struct model *mod
 		.deadlock = hung->deadlock, .ns = wait->ts - wait->from_ts, .old = index};
 
 	if (hung->deadlock == MODEL_NONE)
-		ranked.kind = hung->owner != MODEL_NONE                        ? 1
-			      : wait->task_state & WAFFLE_TASK_UNINTERRUPTIBLE ? 2
-									       : 3;
+		ranked.kind = hung->stuck                                      ? 1
+			      : hung->owner != MODEL_NONE                      ? 2
+			      : wait->task_state & WAFFLE_TASK_UNINTERRUPTIBLE ? 3
+									       : 4;
 	return ranked;
 }
 
@@ -219,15 +158,20 @@ void why_hangs_find(struct why_hangs *hangs, const struct model *model, struct s
 		struct why_hung hung = {.wait = i, .next = MODEL_NONE, .deadlock = MODEL_NONE};
 
 		hung.owner = why_hang_owner(model, names, &model->open_waits.data[i], &hung.sure);
+		hung.awaits = hung.owner == MODEL_NONE
+				      ? why_awaited_by(model, names, &model->open_waits.data[i])
+			      : model->open_waits.data[i].flags & WAFFLE_OPEN_WAIT_JOIN
+				      ? WHY_AWAITS_END
+				      : WHY_AWAITS_LOCK;
 		if (hung.owner != MODEL_NONE)
 			hung.next = wait_of(model, hung.owner);
 		vec_add(&hangs->waits, hung);
 	}
 	deadlocks_find(hangs);
-	if (hangs->waits.len)
-		standstills_find(hangs, model);
-	if (hangs->waits.len)
+	if (hangs->waits.len) {
+		why_standstills_find(hangs, model);
 		waits_sort(hangs, model);
+	}
 }
 
 void why_hangs_free(struct why_hangs *hangs)

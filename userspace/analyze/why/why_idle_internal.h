@@ -12,7 +12,8 @@
 
 #include "analyze/why/why_types.h"
 
-/* What takes less than this part of the time comes before neither idle time nor the capture. */
+/* What takes less than this part of the time, without what the capture itself took, comes before
+ * neither idle time nor the capture. */
 #define WHY_IDLE_PARTS 20
 
 /* The time of a cause, which lists are sorted by. */
@@ -27,9 +28,10 @@ struct why_idle_order {
 	bool any_idle;
 };
 
-static inline struct why_idle_order why_idle_order(bool any_idle, uint64_t whole_ns)
+static inline struct why_idle_order why_idle_order(bool any_idle, uint64_t whole_ns,
+						   uint64_t capture_ns)
 {
-	return (struct why_idle_order){whole_ns / WHY_IDLE_PARTS, any_idle};
+	return (struct why_idle_order){(whole_ns - capture_ns) / WHY_IDLE_PARTS, any_idle};
 }
 
 /* The lowest rank comes first. A thread that is mostly idle may well wait for a CPU now and then.

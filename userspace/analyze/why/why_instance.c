@@ -2,10 +2,12 @@
 #include "analyze/why/why_instance_internal.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyze/why/why_await_internal.h"
+#include "analyze/why/why_go_internal.h"
 #include "analyze/why/why_idle_internal.h"
 #include "util/memory.h"
 
@@ -22,6 +24,7 @@ struct why_instance why_span_instance(const struct model *model, uint32_t index)
 		.unfinished = span->flags & MODEL_SPAN_UNFINISHED,
 		.left = span->flags & MODEL_SPAN_LEFT,
 		.ranks_behind = !model_span_ranks(span),
+		.once = site_is_once(model_site(model, span->site)),
 		.ended_by = span->flags & MODEL_SPAN_MOVED ? span->end_thread : MODEL_NONE,
 	};
 }
@@ -72,15 +75,17 @@ static bool is_of_capture(const struct why_walk *walk, const struct why_part *pa
 static void sums_sort(struct why_walk *walk, const struct why_instance *instance)
 {
 	struct why_idle_order order;
+	uint64_t capture_ns = 0;
 	bool idle = false;
 
 	for (size_t i = 0; i < walk->sums.len; i++) {
 		struct why_part *part = &walk->sums.data[i].part;
 
 		part->capture = is_of_capture(walk, part);
+		capture_ns += part->capture ? part->ns : 0;
 		idle |= part->idle;
 	}
-	order = why_idle_order(idle, instance->to_ts - instance->from_ts);
+	order = why_idle_order(idle, instance->to_ts - instance->from_ts, capture_ns);
 	if (walk->sums.len)
 		qsort_r(walk->sums.data, walk->sums.len, sizeof(*walk->sums.data), comes_first,
 			&order);
@@ -139,8 +144,11 @@ static int alike_compare(const void *left, const void *right, void *arg)
 static void add_sum(struct why_walk *walk, struct why_sum *to, const struct why_sum *sum)
 {
 	why_sampled_join(walk, to, sum);
+	why_neighbours_join(walk, to, sum);
 	to->part.ns += sum->part.ns;
 	to->part.stretches += sum->part.stretches;
+	if (to->part.lock != sum->part.lock)
+		to->part.lock = 0;
 	why_polls_add(&to->part.polls, &sum->part.polls);
 	for (unsigned i = 0; i <= WHY_GRADE_CERTAIN; i++)
 		to->grade_ns[i] += sum->grade_ns[i];
@@ -253,12 +261,17 @@ static const struct sum_folding fold_threads = {ALIKE_MAX, is_other, alike, alik
 
 /* ---- pools ---- */
 
-/* Threads of a pool have numbers in their names: pool-1, pool-2. If they sleep in the same place,
- * their time has one cause, however few they are. */
+/*
+ * Threads of a pool have numbers in their names: pool-1, pool-2. If they sleep in the same place,
+ * their time has one cause, however few they are. If a program makes a thread for each job, the
+ * only wait of such a thread often has no stack, and its lock and condition are its own. Then it is
+ * enough that they sleep.
+ */
 static bool is_sleep_of_other(const struct why_walk *walk, const struct why_sum *sum)
 {
 	return is_other(walk, sum) &&
-	       (sum->part.cause == WHY_SLEEP || sum->part.cause == WHY_TIMER) && sum->stack;
+	       (sum->part.cause == WHY_SLEEP || sum->part.cause == WHY_TIMER) &&
+	       (sum->place || walk->model->threads.data[sum->part.thread].kind);
 }
 
 #define DIGITS "0123456789"
@@ -277,7 +290,7 @@ static int pool_compare(const char *a, const char *b)
 static int pool_kin(const struct model *model, const struct why_sum *a, const struct why_sum *b)
 {
 	return compare(a->part.cause, b->part.cause) ?: compare(pid_of(model, a), pid_of(model, b))
-		       ?: compare(a->stack, b->stack) ?: compare(a->site, b->site)
+		       ?: compare(a->place, b->place) ?: compare(a->site, b->site)
 			       ?: pool_compare(model_thread_name(model, a->part.thread),
 					       model_thread_name(model, b->part.thread));
 }
@@ -288,8 +301,6 @@ static int pool_order(const void *left, const void *right, void *arg)
 
 	return pool_kin(arg, a, b) ?: compare(a->part.thread, b->part.thread) ?: larger(a, b);
 }
-
-static const struct sum_folding fold_pools = {1, is_sleep_of_other, pool_kin, pool_order, NULL};
 
 /* ---- many objects ---- */
 
@@ -340,8 +351,11 @@ static void name_objects(struct why_walk *walk, struct why_sum *sum, size_t coun
 {
 	char *text = NULL;
 	size_t len = 0;
-	FILE *stream = memory_stream(&text, &len);
+	FILE *stream;
 
+	if (!sum->part.object)
+		return;
+	stream = memory_stream(&text, &len);
 	fprintf(stream, "%s and %zu more", strtab_get(walk->why->texts, sum->part.object),
 		count - 1);
 	memory_require(!fclose(stream));
@@ -350,6 +364,10 @@ static void name_objects(struct why_walk *walk, struct why_sum *sum, size_t coun
 	sum->part.connections = 0;
 	free(text);
 }
+
+/* Threads that sleep in one place may each wait for a timer of its own. */
+static const struct sum_folding fold_pools = {1, is_sleep_of_other, pool_kin, pool_order,
+					      name_objects};
 
 /* A thread's own objects first: then the thread is still named. */
 static int object_of_thread(const struct model *model, const struct why_sum *a,
@@ -406,7 +424,8 @@ void why_instance_judge(struct why_instance *instance, const struct why_walk *wa
 		instance->loss = true;
 }
 
-static void grade(struct why_sum *sum, const struct why_instance *instance)
+static void finish(const struct why_walk *walk, struct why_sum *sum,
+		   const struct why_instance *instance)
 {
 	/* We can only guess when the span moved to the other thread. */
 	bool elsewhere = instance->ended_by != MODEL_NONE;
@@ -417,6 +436,7 @@ static void grade(struct why_sum *sum, const struct why_instance *instance)
 		sum->part.polls = (struct why_polls){0};
 	if (doubtful && sum->part.grade == WHY_GRADE_CERTAIN)
 		sum->part.grade = WHY_GRADE_LIKELY;
+	sum->part.neighbour = why_neighbours_most(walk, sum);
 }
 
 void why_instance_take(struct why *why, struct why_walk *walk, struct why_instance *instance)
@@ -429,7 +449,7 @@ void why_instance_take(struct why *why, struct why_walk *walk, struct why_instan
 	for (size_t i = 0; i < walk->sums.len; i++) {
 		struct why_sum *sum = &walk->sums.data[i];
 
-		grade(sum, instance);
+		finish(walk, sum, instance);
 		instance->own_ns += is_of_capture(walk, &sum->part) ? sum->part.ns : 0;
 		why_sampled_take(walk, sum, &sum->part);
 		sum->part.step = (uint32_t)why->steps.len;
@@ -457,26 +477,62 @@ void why_instance_parts(struct why *why, struct why_walk *walk, struct why_insta
 	for (size_t i = 0; i < walk->sums.len; i++) {
 		struct why_sum *sum = &walk->sums.data[i];
 
-		grade(sum, instance);
+		finish(walk, sum, instance);
 		why_sampled_take(walk, sum, &sum->part);
 		why->parts.data[why->parts.len++] = sum->part;
 	}
 }
 
-/* Where the culprit waits, at the end of its longest chain; 0: unknown. */
-static uint32_t stack_of(const struct why_walk *walk, const struct why_sum *sum)
+/* The text of the functions that a stack is in, the innermost first. Code without names, such as
+ * that of a just-in-time compiler, has other addresses in each thread. If nothing has a name, only
+ * the same stack is the same place. */
+static uint32_t place_make(struct why_walk *walk, uint32_t stack, uint64_t ts)
 {
-	const struct why_steps *chain = &walk->chains.data[sum->chain];
-	uint32_t wait = chain->steps[sum->part.step_count - 1].wait;
+	const char *functions[STACK_NAMES_FUNCTIONS];
+	uint32_t count =
+		stack_names_functions(walk->names, stack, ts, functions, STACK_NAMES_FUNCTIONS);
+	char *text = NULL;
+	size_t len = 0;
+	FILE *stream = memory_stream(&text, &len);
+	uint32_t place;
 
-	return wait < walk->model->waits.len ? walk->model->waits.data[wait].user_stack : 0;
+	for (uint32_t i = 0; i < count; i++)
+		fprintf(stream, "%s\n", functions[i]);
+	if (!count)
+		fprintf(stream, "stack %" PRIu32, stack);
+	memory_require(!fclose(stream));
+	place = strtab_put(walk->why->texts, text, len);
+	free(text);
+	return place;
+}
+
+/* Where the culprit sleeps, at the end of its longest chain; 0: unknown, or it does not sleep. */
+static uint32_t place_of(struct why_walk *walk, const struct why_sum *sum)
+{
+	const struct why_step *last =
+		&walk->chains.data[sum->chain].steps[sum->part.step_count - 1];
+	const struct model_wait *wait;
+	uint32_t place;
+
+	if ((sum->part.cause != WHY_SLEEP && sum->part.cause != WHY_TIMER) ||
+	    last->wait >= walk->model->waits.len)
+		return 0;
+	wait = &walk->model->waits.data[last->wait];
+	if (!wait->user_stack)
+		return 0;
+	place = map_get(&walk->places, wait->user_stack);
+	if (place == MAP_NONE) {
+		place = place_make(walk, wait->user_stack, wait->from_ts);
+		map_put(&walk->places, wait->user_stack, place);
+	}
+	return place;
 }
 
 static void fold_all(struct why_walk *walk, const struct why_instance *instance)
 {
 	for (size_t i = 0; i < walk->sums.len; i++) {
 		walk->sums.data[i].own = walk->sums.data[i].part.thread == instance->thread;
-		walk->sums.data[i].stack = stack_of(walk, &walk->sums.data[i]);
+		walk->sums.data[i].place = place_of(walk, &walk->sums.data[i]);
 		walk->sums.data[i].server =
 			why_connections_to(walk, walk->sums.data[i].part.object);
 	}
@@ -494,12 +550,15 @@ void why_instance_walk(struct why_walk *walk, struct why_instance *instance)
 	walk->depth = 0;
 	walk->sums.len = 0;
 	walk->sampled.len = 0;
+	walk->neighbours.len = 0;
 	if (walk->more_sums.len)
 		map_free(&walk->more_sums);
 	walk->instances++;
 	why_await_forget(&walk->awaits);
 	if (instance->ended_by < walk->model->threads.len)
 		why_walk_handed_over(walk, instance);
+	else if (instance->program)
+		why_walk_program(walk, instance);
 	else
 		why_walk_time(walk, instance->thread, instance->from_ts, instance->to_ts, NULL);
 	/* Without chains, the caller adds up instances by names, not by threads. */

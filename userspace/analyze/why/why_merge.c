@@ -59,6 +59,23 @@ static int comes_first(const void *left, const void *right, void *order)
 	return why_idle_compare(&of_a, &of_b, order) ?: compare(a->thread, b->thread);
 }
 
+/* Adds up the samples of rows of one kind. */
+static void rows_add_places(struct why_merged *merged, struct why_merged_part *sum,
+			    const struct why *why, const struct merge_row *rows, size_t count)
+{
+	sample_counts places = {0};
+
+	for (size_t i = 0; i < count; i++)
+		for (uint32_t k = 0; k < rows[i].part->place_count; k++)
+			sample_counts_add(&places, &why->places.data[rows[i].part->place + k]);
+	sample_counts_finish(&places);
+	sum->place = (uint32_t)merged->places.len;
+	sum->place_count = (uint32_t)places.len;
+	for (size_t i = 0; i < places.len; i++)
+		vec_add(&merged->places, places.data[i]);
+	vec_free(&places);
+}
+
 /* Adds rows of one kind, which are sorted by culprit. */
 static struct why_merged_part rows_add(const struct merge_row *rows, size_t count)
 {
@@ -88,10 +105,14 @@ static struct why_merged_part rows_add(const struct merge_row *rows, size_t coun
 		if (part->connections > sum.connections)
 			sum.connections = part->connections;
 		why_polls_add(&sum.polls, &part->polls);
+		if (part->neighbour.bytes > sum.neighbour.bytes)
+			sum.neighbour = part->neighbour;
 		sum.grade_ns[part->grade] += part->ns;
 	}
 	if (!why_polls_are(&sum.polls, sum.stretches, sum.ns))
 		sum.polls = (struct why_polls){0};
+	if (!why_neighbour_counts(&sum.neighbour, sum.ns))
+		sum.neighbour = (struct why_neighbour){0};
 	sum.grade = why_grade_of(sum.grade_ns, sum.ns);
 	return sum;
 }
@@ -127,6 +148,7 @@ void why_merge(struct why_merged *merged, const struct why *why)
 {
 	struct merge_row *rows;
 	struct why_idle_order order;
+	uint64_t capture_ns = 0;
 	bool idle = false;
 	size_t count = 0;
 
@@ -137,13 +159,19 @@ void why_merge(struct why_merged *merged, const struct why *why)
 	if (count)
 		qsort(rows, count, sizeof(*rows), rows_compare);
 	for (size_t i = 0, end; i < count; i = end) {
+		struct why_merged_part sum;
+
 		for (end = i + 1; end < count && !rows_compare_kind(&rows[i], &rows[end]);)
 			end++;
-		vec_add(&merged->parts, rows_add(&rows[i], end - i));
+		sum = rows_add(&rows[i], end - i);
+		rows_add_places(merged, &sum, why, &rows[i], end - i);
+		vec_add(&merged->parts, sum);
 		idle |= rows[i].part->idle;
+		for (size_t k = i; k < end; k++)
+			capture_ns += rows[k].part->capture ? rows[k].part->ns : 0;
 	}
 	free(rows);
-	order = why_idle_order(idle, merged->ns);
+	order = why_idle_order(idle, merged->ns, capture_ns);
 	if (merged->parts.len)
 		qsort_r(merged->parts.data, merged->parts.len, sizeof(*merged->parts.data),
 			comes_first, &order);
@@ -152,4 +180,5 @@ void why_merge(struct why_merged *merged, const struct why *why)
 void why_merged_free(struct why_merged *merged)
 {
 	vec_free(&merged->parts);
+	vec_free(&merged->places);
 }

@@ -19,12 +19,16 @@ struct why_merged_part {
 	uint32_t object;      /* in why.texts; 0: none */
 	uint32_t connections; /* as in struct why_part, the most of any */
 	struct why_polls polls;
+	struct why_neighbour neighbour; /* that with the most bytes in one instance */
 	uint64_t grade_ns[WHY_GRADE_CERTAIN + 1];
+	/* Where the culprits ran: a range in why_merged.places, as in struct why_part. */
+	uint32_t place, place_count;
 };
 
 struct why_merged {
 	uint64_t ns, running_ns, runnable_ns, blocked_ns, unknown_ns;
 	VEC(struct why_merged_part) parts; /* the longest first; their sum is `ns` */
+	sample_counts places;
 };
 
 /* Merges all instances of `why`. The caller frees the result with why_merged_free(). */

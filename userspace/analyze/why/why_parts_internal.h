@@ -35,21 +35,36 @@ struct why_sum_slot {
 struct why_sum {
 	struct why_part part;
 	uint32_t site; /* of the culprit's span: spans of one site count as one culprit */
-	/* Known while sums are folded: the culprit is the instance's thread; number of the user
-	 * stack of its longest wait, or 0; text of all connections to the same server, or 0. */
+	/* Known while sums are folded: the culprit is the instance's thread; text of the place
+	 * where it slept longest, or 0; text of all connections to the same server, or 0. */
 	bool own;
-	uint32_t stack, server;
+	uint32_t place, server;
 	uint64_t longest_ns;
 	uint64_t grade_ns[WHY_GRADE_CERTAIN + 1];
 	uint32_t chain; /* index in why_walk.chains */
 	/* Its samples: a linked list in why_walk.sampled; MODEL_NONE: none. */
 	uint32_t sampled_first, sampled_last;
-	uint32_t next; /* sum with the same key in why_walk.more_sums, or MODEL_NONE */
+	/* Its neighbours at the disk: a linked list in why_walk.neighbours; MODEL_NONE: none. */
+	uint32_t neighbours;
+	uint64_t disk_own_bytes; /* that the disk moved for the waiting threads themselves */
+	uint32_t next;           /* sum with the same key in why_walk.more_sums, or MODEL_NONE */
 };
 
 /* A sample of a sum, and the next one of the same sum, or MODEL_NONE. */
 struct why_sampled {
 	uint32_t sample; /* in model.samples */
+	uint32_t next;
+};
+
+/* What a disk did in a wait for it. */
+struct why_disk_use {
+	struct why_neighbour neighbour; /* the one with the most bytes */
+	uint64_t own_bytes;             /* that it moved for the waiting thread */
+};
+
+/* What it did for one neighbour in the waits of a sum, and the next one, or MODEL_NONE. */
+struct why_neighbour_node {
+	struct why_neighbour neighbour;
 	uint32_t next;
 };
 
@@ -81,6 +96,15 @@ struct why_quota_user {
 	uint64_t ran_ns; /* scratch: in the period that is examined */
 };
 
+/* A request of a Go program and its answer: meanwhile, a goroutine waits. */
+struct why_go_answer {
+	uint64_t from_ts, to_ts;           /* when the request was sent and when the answer came */
+	uint32_t pid;                      /* of the program */
+	uint32_t thread;                   /* that answered, of another process */
+	const struct store_object *object; /* the connection, the program's end */
+	bool client;                       /* the program is known to be the client */
+};
+
 /* The state of the walk: the model, indexes and caches, and the current instance. */
 struct why_walk {
 	struct why *why;
@@ -96,16 +120,18 @@ struct why_walk {
 	struct map python_of;         /* pid → enum wait_python */
 	struct map futex_uses;        /* user stack number → enum futex_use */
 	struct map program_locks;     /* user stack → text of why_program_lock() */
+	struct map places;            /* user stack → text of the place where a thread slept */
 	struct map go_idle_stacks; /* user stack number → whether Go's runtime waits for work */
 	struct map go_idle;        /* what is waited for, as a hash → the same */
-	struct map go_of;        /* pid → WHY_GO, or the number of stacks without Go functions */
-	bool has_go;             /* one of the processes is a Go program */
-	VEC(uint32_t) sockets;   /* objects with two ends, sorted by them */
-	struct map socket_at;    /* inode → number of one of `sockets` */
-	struct map peers;        /* object → thread at the other end, or NO_PEER */
-	struct map socket_users; /* object → the first thread that waited for it */
-	struct map main_threads; /* pid → thread */
-	struct map cgroups;      /* inode → text */
+	struct map go_of; /* pid → WHY_GO, or the number of stacks without Go functions */
+	bool has_go;      /* one of the processes is a Go program */
+	VEC(struct why_go_answer) go_answers; /* by pid, then to_ts */
+	VEC(uint32_t) sockets;                /* objects with two ends, sorted by them */
+	struct map socket_at;                 /* inode → number of one of `sockets` */
+	struct map peers;                     /* object → thread at the other end, or NO_PEER */
+	struct map socket_users;              /* object → the first thread that waited for it */
+	struct map main_threads;              /* pid → thread */
+	struct map cgroups;                   /* inode → text */
 	struct why_object_text object_texts[1u << WHY_OBJECT_TEXT_BITS];
 	uint32_t *worker_texts; /* cache of why_worker_text(): of each thread; NULL: empty */
 	/* Texts for what the capture itself caused: by using a CPU, and by holding a program. */
@@ -122,6 +148,7 @@ struct why_walk {
 	bool cpus_shared;    /* cpu_switches and cpu_begins belong to another walk */
 	VEC(struct why_quota_user) quota_users; /* by cgroup, then thread */
 	VEC(struct why_sampled) sampled;
+	VEC(struct why_neighbour_node) neighbours;
 	sample_counts sample_counts; /* scratch */
 	size_t sample_found;         /* cache: the last sample looked up */
 	size_t switch_found;         /* cache: the last switch looked up */
@@ -199,6 +226,7 @@ struct why_verdict {
 	uint32_t object;
 	bool idle; /* as in struct why_part */
 	struct why_polls polls;
+	struct why_disk_use disk;
 	/* WHY_VERDICT_FOLLOW */
 	struct why_link link;
 };
@@ -259,6 +287,14 @@ void why_sampled_join(struct why_walk *walk, struct why_sum *to, const struct wh
 /* Sums up the samples of a sum by place. Writes them to why.places, and the range to `part`. */
 void why_sampled_take(struct why_walk *walk, const struct why_sum *sum, struct why_part *part);
 
+/* ---- why_neighbours.c ---- */
+/* Adds what the disk did in a wait to a sum. */
+void why_neighbours_add(struct why_walk *walk, struct why_sum *sum, const struct why_disk_use *use);
+/* Adds the neighbours of `from` to those of `to`. */
+void why_neighbours_join(struct why_walk *walk, struct why_sum *to, const struct why_sum *from);
+/* The neighbour that the disk was shared with in the waits of a sum; bytes 0: there is none. */
+struct why_neighbour why_neighbours_most(const struct why_walk *walk, const struct why_sum *sum);
+
 /* ---- why_switches.c ---- */
 /* Index of the first switch at or after ts. */
 size_t why_switch_after(const struct model *model, uint64_t ts);
@@ -274,6 +310,7 @@ struct why_waiting {
 	bool ends;                  /* any wake-up ends it: a barrier, a join */
 	bool writes;                /* it waits for room, and any room will do */
 	bool lists;                 /* the awaited descriptors are in a list, as of poll(2) */
+	bool any;                   /* any wake-up ends it, as for idle threads of Go's runtime */
 	bool outside;               /* it is in no span, so nothing shows what it waits for */
 	bool idle;                  /* outside, for whatever comes: any event ends it */
 	uint64_t from_ts, until_ts; /* waits outside this time do not matter */
@@ -320,6 +357,8 @@ uint64_t why_switched_in(const struct why_walk *walk, uint32_t thread, size_t in
 const struct store_object *why_wait_object(const struct why_walk *walk, uint32_t thread,
 					   const struct why_interval *interval);
 struct why_waker why_waker_of(const struct why_walk *walk, uint32_t thread, size_t index);
+/* What woke the thread that a switch brought in. */
+struct why_waker why_waker_in(const struct why_walk *walk, const struct model_switch *sw);
 struct wait_facts why_facts_of(const struct why_walk *walk, uint32_t thread,
 			       const struct why_interval *interval, const struct model_wait **wait);
 /* What the program's functions show about the futex of a wait; in why_futex.c. */
@@ -418,6 +457,9 @@ void why_peers_free(struct why_walk *walk);
 /* The thread at the other end of a connection on this machine, of a terminal, or of a pipe of an
  * open wait; or MODEL_NONE. */
 uint32_t why_socket_peer(struct why_walk *walk, const struct store_object *object);
+/* Whose end of a connection it is, as far as its addresses and those of other connections show. */
+enum why_tcp_side { WHY_SIDE_UNKNOWN, WHY_SIDE_CLIENT, WHY_SIDE_SERVER };
+enum why_tcp_side why_socket_side(const struct why_walk *walk, const struct store_object *object);
 /* Whether the capture has a wait of a thread at the other end. If not, why_socket_peer() knows only
  * the process, and returns its main thread. */
 bool why_has_socket_waiter(struct why_walk *walk, const struct store_object *object);

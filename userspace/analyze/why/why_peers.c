@@ -166,6 +166,16 @@ static bool socket_before(struct why_walk *walk, uint32_t socket, const struct e
 	return compare(&ends, wanted, true) < 0;
 }
 
+static bool is_before(const struct store_reader *reader, uint32_t socket, const struct ends *wanted)
+{
+	struct ends ends = ends_of(reader, socket);
+
+	return compare(&ends, wanted, false) < 0;
+}
+
+/* Limit of the sockets to compare: a capture may describe one several times. */
+#define SHARED_MAX 16
+
 uint32_t why_socket_other_end(struct why_walk *walk, const struct store_object *object)
 {
 	const struct store_reader *reader = walk->model->reader;
@@ -183,6 +193,70 @@ uint32_t why_socket_other_end(struct why_walk *walk, const struct store_object *
 	socket = walk->sockets.data[found];
 	ends = ends_of(reader, socket);
 	return compare(&ends, &wanted, true) ? MODEL_NONE : socket;
+}
+
+/* Ports that Linux gives to clients begin here, unless it is told otherwise. */
+#define CLIENT_PORTS 32768ul
+
+static unsigned long port_of(const char *end, size_t len)
+{
+	const char *colon = memrchr(end, ':', len);
+
+	return colon ? strtoul(colon + 1, NULL, 10) : 0;
+}
+
+static bool has_local_of(const struct why_walk *walk, size_t at, const struct ends *wanted)
+{
+	struct ends ends;
+
+	if (at >= walk->sockets.len)
+		return false;
+	ends = ends_of(walk->model->reader, walk->sockets.data[at]);
+	return ends.host == wanted->host &&
+	       !compare_part(ends.protocol, ends.protocol_len, wanted->protocol,
+			     wanted->protocol_len) &&
+	       !compare_part(ends.local, ends.local_len, wanted->local, wanted->local_len);
+}
+
+/* Whether several connections have this local end: a server has one for each client. */
+static bool is_shared(const struct why_walk *walk, const struct ends *wanted)
+{
+	const struct store_reader *reader = walk->model->reader;
+	size_t at =
+		lower_bound(walk->sockets.len, i, is_before(reader, walk->sockets.data[i], wanted));
+	struct ends first, other;
+
+	if (!has_local_of(walk, at, wanted))
+		return false;
+	first = ends_of(reader, walk->sockets.data[at]);
+	for (unsigned n = 0; n < SHARED_MAX && has_local_of(walk, ++at, wanted); n++) {
+		other = ends_of(reader, walk->sockets.data[at]);
+		if (compare(&first, &other, false) != 0)
+			return true;
+	}
+	return false;
+}
+
+enum why_tcp_side why_socket_side(const struct why_walk *walk, const struct store_object *object)
+{
+	struct ends own, other;
+	bool low, other_low;
+
+	if (!split(object->detail, &own))
+		return strncmp(object->detail, "tcp", strlen("tcp")) ? WHY_SIDE_UNKNOWN
+								     : WHY_SIDE_SERVER;
+	own.host = store_pid_host(object->pid);
+	other = own;
+	other.local = own.remote;
+	other.local_len = own.remote_len;
+	own.remote_len = other.remote_len = 0;
+	if (is_shared(walk, &own))
+		return WHY_SIDE_SERVER;
+	if (is_shared(walk, &other))
+		return WHY_SIDE_CLIENT;
+	low = port_of(own.local, own.local_len) < CLIENT_PORTS;
+	other_low = port_of(other.local, other.local_len) < CLIENT_PORTS;
+	return low == other_low ? WHY_SIDE_UNKNOWN : low ? WHY_SIDE_SERVER : WHY_SIDE_CLIENT;
 }
 
 bool why_is_terminal(const struct store_object *object)

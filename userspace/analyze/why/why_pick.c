@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/why/why_hang.h"
 #include "analyze/why/why_parts_internal.h"
 #include "util/clock.h"
 #include "util/memory.h"
@@ -258,7 +259,7 @@ static bool has_only_small_spans(const struct model *model)
 		const struct model_span *span = &model->spans.data[i];
 		const struct site_info *site = model_site(model, span->site);
 
-		if (site_is_bookkeeping(site))
+		if (site_is_bookkeeping(site) || site_is_once(site))
 			continue;
 		small = comes_with_library(site) && span->thread < model->threads.len;
 		if (small && span->end_ts > span->start_ts)
@@ -315,6 +316,21 @@ static const struct model_thread *busiest_of(const struct model *model, uint64_t
 	return busiest;
 }
 
+/* The same of any process, but a child must have run for more than twice as long as the threads
+ * that the user named: it may run for them. */
+static const struct model_thread *busiest_of_any(const struct model *model, uint64_t least_ns)
+{
+	const struct model_thread *busiest = busiest_of(model, least_ns, false);
+	const struct model_thread *of_root = busiest_of(model, 0, true);
+
+	return busiest && of_root && of_root->running_ns &&
+			       of_root->running_ns >= busiest->running_ns / 2 &&
+			       of_root->running_ns + of_root->runnable_ns + of_root->blocked_ns >=
+				       least_ns
+		       ? of_root
+		       : busiest;
+}
+
 /* A thread that lives only briefly explains little. If there are many of them, as in a shell script
  * or with a thread for each request, a thread that waits for them explains all of them. */
 static const struct model_thread *busiest_thread(const struct model *model)
@@ -322,7 +338,7 @@ static const struct model_thread *busiest_thread(const struct model *model)
 	uint64_t length = model->end_ts > model->start_ts ? model->end_ts - model->start_ts : 0;
 
 	return busiest_of(model, length / 2, true)
-		       ?: busiest_of(model, length / 2, false)
+		       ?: busiest_of_any(model, length / 2)
 		       ?: busiest_of(model, 0, false);
 }
 
@@ -344,24 +360,82 @@ int why_pick_busiest(struct why_query *query, const struct model *model)
 	return 0;
 }
 
-/* The runtime of Go moves the work of a program between its threads. If the busiest thread is one
- * of them and ran for less than half of the time, it explains little, and all of them are chosen.
- */
-static void pick_go_threads(struct why_query *query, const struct model *model,
-			    const struct model_thread *busiest)
+/* Whether a thread may be one of many that Go's runtime made, and ran for less than half of the
+ * time. */
+static bool is_of_runtime(const struct why_query *query, const struct model *model,
+			  const struct model_thread *thread)
 {
 	const struct model_process *process =
-		model_process_of(model, (uint32_t)(busiest - model->threads.data));
+		model_process_of(model, (uint32_t)(thread - model->threads.data));
 
 	/* A thread with a name of its own is one that the program gave to a goroutine. */
-	if (busiest->running_ns > (model->end_ts - model->start_ts) / 2 || !process ||
-	    process->main_thread >= model->threads.len ||
-	    busiest->comm != model->threads.data[process->main_thread].comm ||
-	    !why_go_is_process(model, query->names, busiest->pid))
+	return thread->running_ns <= (model->end_ts - model->start_ts) / 2 && process &&
+	       process->main_thread < model->threads.len &&
+	       thread->comm == model->threads.data[process->main_thread].comm &&
+	       why_go_is_process(model, query->names, thread->pid);
+}
+
+/* The runtime of Go moves the work of a program between its threads. If the busiest thread is one
+ * of them, it explains little, and the program as a whole is chosen: that of the user, although a
+ * child may run longer. */
+static void pick_go_program(struct why_query *query, const struct model *model,
+			    const struct model_thread *busiest)
+{
+	const struct model_thread *of_root = busiest_of(model, 0, true);
+
+	if (busiest->running_ns > (model->end_ts - model->start_ts) / 2)
 		return;
-	query->comm = strtab_get(model->strings, busiest->comm);
-	query->pid = busiest->pid;
+	if (of_root && is_of_runtime(query, model, of_root))
+		busiest = of_root;
+	else if (!is_of_runtime(query, model, busiest))
+		return;
+	query->program = busiest->pid;
 	query->tid = 0;
+}
+
+/* ---- threads that hang ---- */
+
+/* A thread that is blocked for most of the time and uses less than this part of a CPU explains less
+ * than one that hangs. */
+#define IDLE_PARTS 20
+
+/* A thread that is stuck; of several, the main thread of a process that the user named, then the
+ * first one in the order of the hangs. MODEL_NONE: none. */
+static uint32_t stuck_thread(const struct why_hangs *hangs, const struct model *model)
+{
+	uint32_t found = MODEL_NONE;
+
+	for (size_t i = 0; i < hangs->waits.len; i++) {
+		uint32_t number = model->open_waits.data[hangs->waits.data[i].wait].thread;
+		const struct model_thread *thread = &model->threads.data[number];
+
+		if (!hangs->waits.data[i].stuck || !thread->has_sched)
+			continue;
+		if (thread->tid == thread->pid && is_of_root(model, number))
+			return number;
+		if (found == MODEL_NONE)
+			found = number;
+	}
+	return found;
+}
+
+/* If the busiest thread is next to idle, a thread that hangs takes its place. */
+static void pick_stuck(struct why_query *query, const struct model *model,
+		       const struct model_thread *busiest)
+{
+	uint64_t length = model->end_ts - model->start_ts;
+	struct why_hangs hangs;
+	uint32_t stuck;
+
+	if (busiest->running_ns > length / IDLE_PARTS || busiest->blocked_ns < length / 2)
+		return;
+	why_hangs_find(&hangs, model, query->names);
+	stuck = stuck_thread(&hangs, model);
+	why_hangs_free(&hangs);
+	if (stuck == MODEL_NONE)
+		return;
+	pick_one(query, model, &model->threads.data[stuck]);
+	query->stuck = true;
 }
 
 /* ---- the query ---- */
@@ -401,6 +475,8 @@ int why_pick(struct why_query *query, const struct model *model, const struct wh
 				 "there are no spans%s; --thread explains a thread's time",
 				 spans_left_out(model));
 	pick_one(query, model, busiest);
-	pick_go_threads(query, model, busiest);
+	pick_go_program(query, model, busiest);
+	if (!query->program)
+		pick_stuck(query, model, busiest);
 	return 0;
 }

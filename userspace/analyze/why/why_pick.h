@@ -24,9 +24,10 @@ bool why_pick_explains_spans(const struct model *model);
 int why_pick_busiest(struct why_query *query, const struct model *model);
 
 /* Fills in the query, whose names the caller has set. If the user named nothing and spans explain
- * nothing, the query is for the busiest thread, or for all threads of Go's runtime. If the capture
- * does not have what the user named, the error suggests similar names. Returns 0 or a negative
- * errno with a message. */
+ * nothing, the query is for the busiest thread, or for all threads of Go's runtime; if that is next
+ * to idle, for a thread that may be in a deadlock or wait for one. If the capture does not have
+ * what the user named, the error suggests similar names. Returns 0 or a negative errno with a
+ * message. */
 int why_pick(struct why_query *query, const struct model *model, const struct why_wanted *wanted,
 	     struct error *err);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What made a disk or the memory slow besides the thread itself: a limit of its cgroup, or the
- * requests of a neighbour. It is added to the object of the cause, which is shown in its line. The
- * cause and its culprit stay what they are, since nothing shows how long the wait would have been
- * without the neighbour.
+ * requests of a neighbour. The line of the cause shows them: a limit is added to the object, and a
+ * neighbour is summed up beside it. The cause and its culprit stay what they are, since nothing
+ * shows how long the wait would have been without the neighbour.
  */
 #include "analyze/why/why_blocked_internal.h"
 
@@ -141,31 +141,88 @@ static bool faults_matter(const struct why_walk *walk, const struct why_instance
 	return ns && ns >= (instance->to_ts - instance->from_ts) / FAULT_PARTS;
 }
 
+/* The limit counts if the thread's own reads of pages of files take at least this part. */
+#define READ_PARTS 4
+
+/* Whether the longest wait of a sum was for pages of a file. Direct I/O leaves none behind. */
+static bool reads_pages(struct why_walk *walk, const struct why_sum *sum)
+{
+	const struct why_step *step =
+		&walk->chains.data[sum->chain].steps[sum->part.step_count - 1];
+	struct why_stack stack = {0};
+
+	if (step->wait >= walk->model->waits.len)
+		return false;
+	why_stack_meaning(walk, walk->model->waits.data[step->wait].kernel_stack, &stack);
+	return stack.meaning.rule == MEANING_READ;
+}
+
+static bool reads_matter(struct why_walk *walk, const struct why_instance *instance)
+{
+	uint64_t ns = 0;
+
+	for (size_t i = 0; i < walk->sums.len; i++) {
+		const struct why_part *part = &walk->sums.data[i].part;
+
+		if (part->thread == instance->thread && part->cause == WHY_DISK_READ &&
+		    reads_pages(walk, &walk->sums.data[i]))
+			ns += part->ns;
+	}
+	return ns && ns >= (instance->to_ts - instance->from_ts) / READ_PARTS;
+}
+
+/* Whether the limit was reached all the time: some program's first read of a file fills its cgroup,
+ * too. */
+static bool is_always_full(const struct why_instance *instance, const struct model_memory *first,
+			   const struct model_memory *last)
+{
+	uint64_t part = (instance->to_ts - instance->from_ts) / READ_PARTS;
+
+	return first->ts <= instance->from_ts + part && last->ts + part >= instance->to_ts;
+}
+
+static uint32_t limit_text(struct why_walk *walk, const struct model_memory *memory, bool reads)
+{
+	struct pressure pressure = {.len = 0};
+
+	add_memory_limit(walk, memory, &pressure);
+	if (reads)
+		add(&pressure, "; pages of files are dropped early");
+	return strtab_put(walk->why->texts, pressure.text + strlen(", "),
+			  pressure.len - strlen(", "));
+}
+
 uint32_t why_pressure_memory(struct why_walk *walk, const struct why_instance *instance)
 {
 	const struct model_memory *all = walk->model->memories.data;
-	size_t len = walk->model->memories.len;
-	struct pressure pressure = {.len = 0};
-	size_t at;
+	size_t len = walk->model->memories.len, first, end;
+	bool reads;
 
-	if (!len || walk->no_chains || !faults_matter(walk, instance))
+	if (!len || walk->no_chains)
 		return 0;
-	at = lower_bound(len, i,
-			 all[i].thread < instance->thread || (all[i].thread == instance->thread &&
-							      all[i].ts <= instance->to_ts));
-	if (!at || all[at - 1].thread != instance->thread || all[at - 1].ts < instance->from_ts)
+	first = lower_bound(
+		len, i,
+		all[i].thread < instance->thread ||
+			(all[i].thread == instance->thread && all[i].ts < instance->from_ts));
+	end = lower_bound(len, i,
+			  all[i].thread < instance->thread || (all[i].thread == instance->thread &&
+							       all[i].ts <= instance->to_ts));
+	if (first >= end)
 		return 0;
-	add_memory_limit(walk, &all[at - 1], &pressure);
-	return strtab_put(walk->why->texts, pressure.text + strlen(", "),
-			  pressure.len - strlen(", "));
+	reads = is_always_full(instance, &all[first], &all[end - 1]) &&
+		reads_matter(walk, instance);
+	if (!reads && !faults_matter(walk, instance))
+		return 0;
+	return limit_text(walk, &all[end - 1], reads);
 }
 
 /* ---- disks ---- */
 
 /* The sum of what neighbours that have the same name transferred. */
 struct neighbour {
-	uint32_t comm, thread; /* the first one's */
-	uint64_t bytes;
+	uint32_t comm;
+	struct why_neighbour sum;
+	uint64_t until; /* scratch: the end of its last request */
 };
 
 /* The requests that were in flight during a wait. */
@@ -178,8 +235,18 @@ struct wait_requests {
 	uint32_t neighbour_count;
 };
 
+/* Requests come by the time of their end, so that what overlaps counts once. */
+static void add_request(struct neighbour *neighbour, const struct model_io *io)
+{
+	uint64_t from = io->issue_ts > neighbour->until ? io->issue_ts : neighbour->until;
+
+	neighbour->sum.bytes += io->bytes;
+	neighbour->sum.ns += from < io->done_ts ? io->done_ts - from : 0;
+	neighbour->until = io->done_ts;
+}
+
 static void add_neighbour(struct wait_requests *requests, const struct model *model,
-			  const struct model_io *io)
+			  uint64_t from_ts, const struct model_io *io)
 {
 	uint32_t comm, at = 0;
 
@@ -191,9 +258,9 @@ static void add_neighbour(struct wait_requests *requests, const struct model *mo
 	if (at == NEIGHBOURS_MAX)
 		return;
 	if (at == requests->neighbour_count)
-		requests->neighbours[requests->neighbour_count++] =
-			(struct neighbour){comm, io->thread, 0};
-	requests->neighbours[at].bytes += io->bytes;
+		requests->neighbours[requests->neighbour_count++] = (struct neighbour){
+			.comm = comm, .sum.thread = io->thread, .until = from_ts};
+	add_request(&requests->neighbours[at], io);
 }
 
 static void add_own(struct wait_requests *requests, const struct why_blocked *blocked,
@@ -237,7 +304,7 @@ static void find_requests(struct why_walk *walk, const struct why_blocked *block
 		if (ios[i].flags & WAFFLE_IO_NEIGHBOUR && ios[i].done_ts <= blocked->to &&
 		    requests->disk && ios[i].disk == requests->disk &&
 		    model_host_of(model, ios[i].thread) == host)
-			add_neighbour(requests, model, &ios[i]);
+			add_neighbour(requests, model, blocked->from, &ios[i]);
 }
 
 /* A limit of the process for that disk. Several cgroups may have one: the lowest counts. */
@@ -274,15 +341,15 @@ static const struct neighbour *largest(const struct wait_requests *requests)
 	const struct neighbour *found = NULL;
 
 	for (uint32_t i = 0; i < requests->neighbour_count; i++)
-		if (!found || requests->neighbours[i].bytes > found->bytes)
+		if (!found || requests->neighbours[i].sum.bytes > found->sum.bytes)
 			found = &requests->neighbours[i];
 	return found;
 }
 
-/* If a limit held the requests back, the disk was busy with them for less than half of the wait. If
- * a neighbour made the disk slow, it moved more bytes for the neighbour than for this thread. */
+/* If a limit held the requests back, the disk was busy with them for less than half of the wait,
+ * and no neighbour matters. */
 static void add_disk(struct why_walk *walk, const struct why_blocked *blocked, bool write,
-		     struct pressure *pressure)
+		     struct pressure *pressure, struct why_disk_use *disk)
 {
 	const struct model *model = walk->model;
 	uint32_t pid = model->threads.data[blocked->thread].pid;
@@ -298,23 +365,27 @@ static void add_disk(struct why_walk *walk, const struct why_blocked *blocked, b
 		return;
 	}
 	neighbour = largest(&requests);
-	if (!neighbour || neighbour->bytes <= requests.own_bytes)
+	disk->own_bytes = requests.own_bytes;
+	if (!neighbour)
 		return;
-	add(pressure, ", disk shared with %.16s", model_thread_name(model, neighbour->thread));
+	disk->neighbour = neighbour->sum;
+	if (neighbour->sum.bytes <= disk->own_bytes ||
+	    !why_neighbour_counts(&neighbour->sum, blocked->to - blocked->from))
+		return;
 	add_meaning(walk, "meanwhile the disk did %s for %.16s (%u)",
-		    units_format_bytes(bytes, neighbour->bytes),
-		    model_thread_name(model, neighbour->thread),
-		    model_pid_real(model, model->threads.data[neighbour->thread].pid));
+		    units_format_bytes(bytes, neighbour->sum.bytes),
+		    model_thread_name(model, neighbour->sum.thread),
+		    model_pid_real(model, model->threads.data[neighbour->sum.thread].pid));
 }
 
 uint32_t why_pressure(struct why_walk *walk, const struct why_blocked *blocked,
-		      enum why_cause cause)
+		      enum why_cause cause, struct why_disk_use *disk)
 {
 	struct pressure pressure = {.len = 0}, all = {.len = 0};
 
 	add_memory(walk, blocked, &pressure);
 	if (cause == WHY_DISK_READ || cause == WHY_DISK_WRITE || cause == WHY_PAGE_FAULT_MAJOR)
-		add_disk(walk, blocked, cause == WHY_DISK_WRITE, &pressure);
+		add_disk(walk, blocked, cause == WHY_DISK_WRITE, &pressure, disk);
 	if (!pressure.len)
 		return blocked->object;
 	if (!blocked->object)

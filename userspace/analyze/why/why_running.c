@@ -97,7 +97,8 @@ static struct why_verdict code_verdict(struct why_walk *walk, const struct why_r
 						 ? grade
 						 : why_grade_least(grade, WHY_GRADE_LIKELY));
 	/* It may have been in the kernel, spinning for a lock. */
-	if (walk->intervals.threads[running->of->thread].spins)
+	if (why_await_polls(walk, &running->of->await) ||
+	    walk->intervals.threads[running->of->thread].spins)
 		grade = why_grade_least(grade, WHY_GRADE_LIKELY);
 	return why_verdict_end(walk, why_cause_behind(link), grade, running->of->thread,
 			       step->object);

@@ -55,6 +55,21 @@ void why_sampled_join(struct why_walk *walk, struct why_sum *to, const struct wh
 	to->sampled_last = from->sampled_last;
 }
 
+/* Counts the samples from `at` on that are the same. Returns the next other one. */
+static uint32_t samples_count(struct why_walk *walk, uint32_t at)
+{
+	struct sample_places *places = walk->why->sample_places;
+	uint32_t first = walk->sampled.data[at].sample, count = 0;
+
+	do {
+		at = walk->sampled.data[at].next;
+		count++;
+	} while (at != MODEL_NONE &&
+		 sample_places_match(places, first, walk->sampled.data[at].sample));
+	sample_counts_add_samples(&walk->sample_counts, places, first, count);
+	return at;
+}
+
 void why_sampled_take(struct why_walk *walk, const struct why_sum *sum, struct why_part *part)
 {
 	struct why *why = walk->why;
@@ -67,8 +82,8 @@ void why_sampled_take(struct why_walk *walk, const struct why_sum *sum, struct w
 	if (!why->sample_places)
 		why->sample_places = sample_places_new(walk->model, walk->names, why->texts);
 	counts->len = 0;
-	for (uint32_t at = sum->sampled_first; at != MODEL_NONE; at = walk->sampled.data[at].next)
-		sample_counts_add_sample(counts, why->sample_places, walk->sampled.data[at].sample);
+	for (uint32_t at = sum->sampled_first; at != MODEL_NONE;)
+		at = samples_count(walk, at);
 	sample_counts_finish(counts);
 	part->place_count = (uint32_t)counts->len;
 	for (size_t i = 0; i < counts->len; i++)

@@ -69,8 +69,9 @@ const struct sample_place *sample_places_get(const struct sample_places *places,
 
 static uint32_t place_number(struct sample_places *places, const struct sample_place *place)
 {
-	const uint32_t key[4] = {(uint32_t)place->kernel << 8 | place->spin,
-				 (uint32_t)place->syscall, place->text, place->module};
+	const uint32_t key[5] = {(uint32_t)place->kernel << 8 | place->spin,
+				 (uint32_t)place->syscall, place->text, place->module,
+				 place->generator};
 	uint32_t number = keymap_get(&places->known, key, sizeof(key));
 
 	if (number != MAP_NONE)
@@ -94,7 +95,9 @@ uint32_t *sample_places_take(struct sample_places *places, const struct sample_p
 		struct sample_place place = from->list.data[i];
 
 		place.text = strtab_take(places->texts, from->texts, place.text);
+		place.function = strtab_take(places->texts, from->texts, place.function);
 		place.module = strtab_take(places->texts, from->texts, place.module);
+		place.generator = strtab_take(places->texts, from->texts, place.generator);
 		numbers[i] = place_number(places, &place);
 	}
 	return numbers;
@@ -197,15 +200,32 @@ static uint32_t python_text(const struct sample_places *places, const char *func
 	return number;
 }
 
+/* What may have generated the code at the top of a stack; 0: unknown. */
+static uint32_t generator_of(const struct sample_places *places, const struct model_sample *sample)
+{
+	const struct store_stack *stack =
+		store_reader_stack(places->model->reader, sample->user_stack);
+
+	if (!stack || !stack->count)
+		return 0;
+	return text_of(places, stack_names_generator(places->names, stack->pid, stack->addresses[0],
+						     sample->ts));
+}
+
 static uint32_t user_place(struct sample_places *places, const struct model_sample *sample)
 {
 	struct sample_place place = {.syscall = -1};
 	struct leaf leaf = {0};
 
 	stack_names_each(places->names, sample->user_stack, sample->ts, leaf_frame, &leaf);
-	place.text = leaf.file ? python_text(places, leaf.function, leaf.file, leaf.collects)
-			       : text_of(places, leaf.function);
+	place.function = leaf.file ? python_text(places, leaf.function, leaf.file, false)
+				   : text_of(places, leaf.function);
+	place.text = leaf.file && leaf.collects
+			     ? python_text(places, leaf.function, leaf.file, true)
+			     : place.function;
 	place.module = text_of(places, leaf.module ? path_base(leaf.module) : NULL);
+	if (!leaf.function && !leaf.module)
+		place.generator = generator_of(places, sample);
 	if (leaf.spins)
 		place.spin = SAMPLE_SPIN_USER;
 	return place_number(places, &place);
@@ -246,8 +266,9 @@ static void callers_frame(const struct stack_frame *frame, void *arg)
 	if (!python && (callers->python || stack_frame_is_common(frame) ||
 			stack_frame_is_interpreter(frame) || !strcmp(frame->function, "main")))
 		return;
-	place.text = python ? python_text(places, frame->function, frame->file, false)
-			    : text_of(places, frame->function);
+	place.function = python ? python_text(places, frame->function, frame->file, false)
+				: text_of(places, frame->function);
+	place.text = place.function;
 	place.module = text_of(places, frame->module ? path_base(frame->module) : NULL);
 	callers_add(callers, place_number(places, &place));
 }
@@ -394,6 +415,9 @@ char *sample_place_text(const struct sample_places *places, uint32_t number)
 		fprintf(out, "%s, user", strtab_get(places->texts, place->text));
 	else if (place->module)
 		fprintf(out, "%s without names, user", strtab_get(places->texts, place->module));
+	else if (place->generator)
+		fprintf(out, "code in no known file, as %s generates, user",
+			strtab_get(places->texts, place->generator));
 	else
 		fputs("unknown code, user", out);
 	if (place->spin)
@@ -453,15 +477,26 @@ void sample_counts_add(sample_counts *counts, const struct sample_count *more)
 	vec_add(counts, *more);
 }
 
-void sample_counts_add_sample(sample_counts *counts, struct sample_places *places, size_t index)
+bool sample_places_match(const struct sample_places *places, size_t left, size_t right)
+{
+	const struct model_sample *a = &places->model->samples.data[left];
+	const struct model_sample *b = &places->model->samples.data[right];
+
+	return a->user_stack == b->user_stack && a->kernel == b->kernel &&
+	       a->kernel_stack == b->kernel_stack && a->syscall == b->syscall;
+}
+
+void sample_counts_add_samples(sample_counts *counts, struct sample_places *places, size_t index,
+			       uint32_t count)
 {
 	const struct model_sample *sample = &places->model->samples.data[index];
 	const uint32_t *callers = callers_of(places, sample);
 
-	sample_counts_add(counts, &(struct sample_count){place_of(places, sample), 1, 0, 0});
+	sample_counts_add(counts, &(struct sample_count){place_of(places, sample), count, 0, 0});
 	for (uint32_t i = 0; i < callers[0]; i++)
 		sample_counts_add(counts,
-				  &(struct sample_count){callers[1 + i], 0, 1, callers[0] - 1 - i});
+				  &(struct sample_count){callers[1 + i], 0, count,
+							 (uint64_t)count * (callers[0] - 1 - i)});
 }
 
 void sample_counts_finish(sample_counts *counts)
@@ -480,7 +515,13 @@ uint64_t sample_counts_total(const struct sample_count *counts, size_t len)
 	return total;
 }
 
-const struct sample_count *sample_counts_within(const struct sample_count *counts, size_t len)
+static bool have_one_function(const struct sample_place *a, const struct sample_place *b)
+{
+	return a->function && a->function == b->function && a->module == b->module;
+}
+
+const struct sample_count *sample_counts_within(const struct sample_places *places,
+						const struct sample_count *counts, size_t len)
 {
 	uint64_t total = sample_counts_total(counts, len);
 	const struct sample_count *found = NULL;
@@ -494,7 +535,10 @@ const struct sample_count *sample_counts_within(const struct sample_count *count
 		    (double)count->depth / count->within > (double)found->depth / found->within)
 			found = count;
 	}
-	return found == counts ? NULL : found;
+	if (found && have_one_function(sample_places_get(places, found->place),
+				       sample_places_get(places, counts->place)))
+		return NULL;
+	return found;
 }
 
 unsigned sample_percent(uint64_t count, uint64_t total)

@@ -36,7 +36,10 @@ struct sample_place {
 	/* The function of the program; in the kernel without a system call, what the kernel did, or
 	 * its function. Numbers in the caller's table; 0: unknown. */
 	uint32_t text;
-	uint32_t module; /* base name of the function's file; 0: none */
+	uint32_t function; /* the same without what the interpreter did for it */
+	uint32_t module;   /* base name of the function's file; 0: none */
+	/* In no known file: what may have generated the code, such as "the JVM"; 0: unknown. */
+	uint32_t generator;
 };
 
 /* A place, and how many samples show it. */
@@ -50,7 +53,7 @@ struct sample_count {
 typedef VEC(struct sample_count) sample_counts;
 
 /* The places of a model's samples. `texts` is the table of all texts, and belongs to the caller.
- * `names` is used by sample_counts_add_sample() only. */
+ * `names` is used by sample_counts_add_samples() only. */
 struct sample_places;
 struct sample_places *sample_places_new(const struct model *model, struct stack_names *names,
 					struct strtab *texts);
@@ -66,16 +69,22 @@ char *sample_place_text(const struct sample_places *places, uint32_t place);
 /* Adds counts to a list. Equal places are summed up when the list would grow, and at the end by
  * sample_counts_finish(). */
 void sample_counts_add(sample_counts *counts, const struct sample_count *more);
-/* Adds the place of model.samples.data[sample], and the functions that it is within. */
-void sample_counts_add_sample(sample_counts *counts, struct sample_places *places, size_t sample);
+/* Adds the place of model.samples.data[sample], and the functions that it is within, for `count`
+ * samples that are the same. */
+void sample_counts_add_samples(sample_counts *counts, struct sample_places *places, size_t sample,
+			       uint32_t count);
+/* Whether two samples have the same place and stack, as mostly those have that follow each other.
+ */
+bool sample_places_match(const struct sample_places *places, size_t left, size_t right);
 /* Sums up equal places, and sorts by falling count. Those that samples are only within come last,
  * with a count of 0. */
 void sample_counts_finish(sample_counts *counts);
 /* Number of samples. */
 uint64_t sample_counts_total(const struct sample_count *counts, size_t len);
 /* The innermost function that at least half of the samples are within. NULL: there is none, or it
- * is the place of most samples. */
-const struct sample_count *sample_counts_within(const struct sample_count *counts, size_t len);
+ * is the function of the first place. */
+const struct sample_count *sample_counts_within(const struct sample_places *places,
+						const struct sample_count *counts, size_t len);
 
 /* With fewer samples, nothing is printed for people. */
 #define SAMPLE_COUNT_MIN 10

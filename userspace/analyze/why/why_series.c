@@ -6,6 +6,7 @@
  */
 #include "analyze/why/why_runners_internal.h"
 #include "analyze/why/why_same_internal.h"
+#include "target/process/descriptors.h"
 
 /* The same limit as WHY_CHECK_NS, for an event loop with its callbacks. */
 #define LOOP_NS 1000000u
@@ -22,7 +23,7 @@ bool why_waits_for_any(enum wait_kind kind)
 
 enum why_end_rule why_end_rule_of(const struct why_waiting *waiting)
 {
-	if (waiting->uninterruptible)
+	if (waiting->uninterruptible || waiting->any)
 		return WHY_END_ALWAYS;
 	if (why_waits_for_any(waiting->kind))
 		return WHY_END_LAST;
@@ -125,7 +126,7 @@ static size_t next_same(const struct why_walk *walk, const struct why_waiting *w
 			return ran_ns <= check_ns && is_in_same_span(walk, thread, last, next) ? i
 											       : 0;
 		}
-		if (!why_is_check_lock(walk, thread, next))
+		if (!may_serve && !why_is_check_lock(walk, thread, next))
 			return 0;
 	}
 	return 0;
@@ -192,31 +193,108 @@ static uint64_t check_limit(const struct why_walk *walk, const struct why_waitin
 
 /* A server that answers wakes who waits for the answer within this time. */
 #define ANSWER_NS 1000000u
+/* A loop that is awake for less than this part of a wait hardly misses what comes. */
+#define AWAKE_PARTS 20
+
+/* Who sent what the last wake-up was for; MODEL_NONE: not known. An interrupt may deliver what was
+ * sent before: a timer of TCP, or the device. Then it is who is at the other end. */
+static uint32_t sent_by(struct why_walk *walk, uint32_t thread, const struct why_series *series)
+{
+	const struct why_thread *of = &walk->intervals.threads[thread];
+	const struct store_object *ready;
+
+	if (!series->waker.interrupt)
+		return series->waker.thread;
+	ready = why_wait_object(walk, thread, &of->intervals.data[series->last]);
+	return ready && !descriptor_is_epoll(ready->name) ? why_socket_peer(walk, ready)
+							  : MODEL_NONE;
+}
+
+/* Whether a thread has itself answered a request, which the loop may have waited for. What an
+ * interrupt delivers may have been sent at any time of the wait. */
+static bool has_answered(const struct why_walk *walk, const struct why_waiting *waiting,
+			 uint32_t thread, const struct why_series *series, uint64_t woken_ts)
+{
+	uint64_t from = series->waker.interrupt ? waiting->from_ts : woken_ts - ANSWER_NS;
+
+	return why_intervals_answers(&walk->intervals, thread, from, woken_ts + ANSWER_NS);
+}
+
+/* Whether no other thread of the process runs meanwhile. If one does, it may have the request. */
+static bool runs_alone(const struct why_walk *walk, const struct why_waiting *waiting,
+		       uint32_t thread)
+{
+	const struct why_waiting in_process = {.kind = WAIT_FUTEX};
+	struct why_runners runners = why_runners_of(walk, &in_process, thread);
+
+	return why_runner_next(walk, &runners, waiting->from_ts, waiting->until_ts) == MODEL_NONE &&
+	       !runners.cut;
+}
+
+static bool is_seldom_awake(const struct why_walk *walk, const struct why_waiting *waiting,
+			    uint32_t thread, const struct why_series *series)
+{
+	const struct why_interval *intervals = walk->intervals.threads[thread].intervals.data;
+	uint64_t whole_ns = waiting->until_ts - intervals[series->first].from_ts;
+	uint64_t awake_ns = whole_ns;
+
+	for (size_t i = series->first; i <= series->last; i++)
+		if (intervals[i].state == WAFFLE_THREAD_BLOCKED)
+			awake_ns -= intervals[i].to_ts - intervals[i].from_ts;
+	walk->why->searched += series->last - series->first;
+	return awake_ns < whole_ns / AWAKE_PARTS;
+}
 
 /*
  * Whether the last wake-up of a loop was for another request, and the explained one was answered
- * all the same. Then what that one waited for came while the loop was awake, and woke nobody. A
- * thread of the same process, and one that has just answered a request itself, may have done both.
+ * all the same. Then what that one waited for came while the loop was awake, and woke nobody. If
+ * the loop is seldom awake, and is all that runs, that would be a rare chance: rather the other
+ * request itself is what was waited for, as a message for a subscriber. A thread of the same
+ * process, and one that has just answered a request itself, may have done both.
  */
-static bool is_missed(const struct why_walk *walk, const struct why_waiting *waiting,
-		      uint32_t thread, const struct why_series *series)
+static bool is_missed(struct why_walk *walk, const struct why_waiting *waiting, uint32_t thread,
+		      const struct why_series *series)
 {
 	const struct model_thread *threads = walk->model->threads.data;
 	const struct why_interval *last =
 		&walk->intervals.threads[thread].intervals.data[series->last];
-	uint32_t waker = series->waker.thread;
+	uint32_t sender;
 
-	if (last->open || series->by_signal ||
-	    !served_another(walk, waiting, thread, last, waiting->until_ts - 1))
+	if (!series->served ||
+	    (is_seldom_awake(walk, waiting, thread, series) && runs_alone(walk, waiting, thread)))
 		return false;
-	return series->waker.interrupt || waker >= walk->intervals.count ||
-	       (threads[waker].pid != threads[thread].pid &&
-		!why_intervals_answers(&walk->intervals, waker, last->to_ts - ANSWER_NS,
-				       last->to_ts + ANSWER_NS));
+	sender = sent_by(walk, thread, series);
+	return sender >= walk->intervals.count ||
+	       (threads[sender].pid != threads[thread].pid &&
+		!has_answered(walk, waiting, sender, series, last->to_ts));
+}
+
+/* Whether `waker` woke another thread in that time, as a loop does that hands it work. */
+static bool has_woken(const struct why_walk *walk, uint32_t waker, uint32_t other, uint64_t from,
+		      uint64_t until)
+{
+	const struct why_thread *of = &walk->intervals.threads[other];
+	size_t first = why_intervals_after(&walk->intervals, other, from);
+
+	for (size_t i = first; i < of->intervals.len && i - first < WHY_LOOK_AHEAD; i++) {
+		const struct why_interval *interval = &of->intervals.data[i];
+		struct why_waker by;
+
+		walk->why->searched++;
+		if (interval->from_ts >= until)
+			break;
+		if (interval->state != WAFFLE_THREAD_BLOCKED || interval->to_ts > until)
+			continue;
+		by = why_waker_of(walk, other, i);
+		if (by.thread == waker && !by.interrupt)
+			return true;
+	}
+	return false;
 }
 
 /* The thread that did it: the only one that answered a request in that time, or else the only one
- * of the loop's process that ran. MODEL_NONE: not known. */
+ * of the loop's process that ran, if the loop has woken it for the request. MODEL_NONE: not known.
+ */
 static uint32_t answered_by(const struct why_walk *walk, const struct why_waiting *waiting,
 			    uint32_t thread, const struct why_series *series)
 {
@@ -235,9 +313,13 @@ static uint32_t answered_by(const struct why_walk *walk, const struct why_waitin
 			owns++;
 		}
 	}
-	if (runners.cut)
+	if (runners.cut || servers > 1)
 		return MODEL_NONE;
-	return servers == 1 ? server : !servers && owns == 1 ? own : MODEL_NONE;
+	if (servers)
+		return server;
+	return owns == 1 && has_woken(walk, thread, own, waiting->from_ts, waiting->until_ts)
+		       ? own
+		       : MODEL_NONE;
 }
 
 /*
@@ -323,6 +405,10 @@ const struct why_series *why_series_of(struct why_walk *walk, const struct why_w
 		goes_on(walk, waiting, thread, &of->intervals.data[series->last], &series->waker,
 			&series->by_signal);
 	}
+	series->served = !of->intervals.data[series->last].open && !series->by_signal &&
+			 !waiting->any &&
+			 served_another(walk, waiting, thread, &of->intervals.data[series->last],
+					until_ts - 1);
 	series->missed = is_missed(walk, waiting, thread, series);
 	series->done_by = done_by(walk, waiting, thread, series);
 	return series;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "analyze/why/why_each_internal.h"
+#include "analyze/why/why_go_internal.h"
 #include "analyze/why/why_instance_internal.h"
 #include "util/memory.h"
 #include "util/threads.h"
@@ -99,6 +100,7 @@ static void member_prepare(struct crew_member *member, const struct why_walk *fi
 	why_walk_begin(walk, first->model, first->names);
 	walk->no_chains = true;
 	why_evidence_init(walk, first);
+	why_go_answers_init(walk, first);
 	for (size_t i = 0; i < walk->intervals.count; i++)
 		walk->intervals.threads[i].spins = first->intervals.threads[i].spins;
 }

@@ -130,6 +130,7 @@ static struct why_sum *sum_find(struct why_walk *walk, const struct why_part *pa
 						  .site = site,
 						  .chain = found,
 						  .sampled_first = MODEL_NONE,
+						  .neighbours = MODEL_NONE,
 						  .next = next};
 	return &walk->sums.data[found];
 }
@@ -164,6 +165,25 @@ static bool is_within_error(const struct why_walk *walk)
 	return false;
 }
 
+/* The lock that the last thread of the path holds, if it is the culprit and the one before it waits
+ * for that lock. Whoever computes meanwhile has the lock as its object already. */
+static uint32_t lock_held(const struct why_walk *walk, const struct why_verdict *verdict)
+{
+	const struct why_step *last = &walk->path[walk->depth - 1];
+
+	if (walk->depth < 2 || verdict->cause == WHY_LOCK || verdict->thread != last->thread)
+		return 0;
+	return last[-1].by == last->thread ? last[-1].lock : 0;
+}
+
+static bool is_of_same_process(const struct why_walk *walk, uint32_t thread)
+{
+	const struct model_thread *threads = walk->model->threads.data;
+
+	return thread < walk->model->threads.len &&
+	       threads[thread].pid == threads[walk->instance->thread].pid;
+}
+
 void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
 {
 	const struct why_step *last = &walk->path[walk->depth - 1];
@@ -175,11 +195,15 @@ void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
 				.processes = verdict->thread != MODEL_NONE,
 				.span = verdict->span,
 				.object = verdict->object,
+				.lock = lock_held(walk, verdict),
 				.idle = verdict->idle};
 	uint64_t ns = last->to_ts - last->from_ts;
 	uint32_t site = MODEL_NONE;
 	struct why_sum *sum;
 
+	/* Which of its threads a goroutine happens to run on says nothing. */
+	if (walk->instance->program && is_of_same_process(walk, part.thread))
+		part.thread = walk->instance->thread;
 	if (part.span != MODEL_NONE) {
 		site = walk->model->spans.data[part.span].site;
 		if (why_intervals_left(walk->model, part.span))
@@ -191,8 +215,11 @@ void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
 	sum->part.ns += ns;
 	sum->part.stretches++;
 	sum->grade_ns[grade] += ns;
+	if (sum->part.lock != part.lock)
+		sum->part.lock = 0;
 	why_polls_add(&sum->part.polls, &verdict->polls);
 	why_sampled_add(walk, sum, verdict);
+	why_neighbours_add(walk, sum, &verdict->disk);
 	if (ns > sum->longest_ns) {
 		sum->longest_ns = ns;
 		sum->part.span = part.span;

@@ -50,6 +50,8 @@ struct why_step {
 	/* Text in why.texts: what the kernel stack or the GPU calls say of the wait, such as "waits
 	 * for the GPU: kernel gemm on stream 0x7f01"; 0: none. */
 	uint32_t meaning;
+	/* Text in why.texts: the lock that it waits for, and that `by` holds; 0: none. */
+	uint32_t lock;
 	uint32_t wait; /* index in model.waits, or MODEL_NONE */
 	uint32_t dev;  /* blocked: of the file system of the awaited file; 0: unknown */
 	/* Running: average frequency of the CPU; 0: unknown. */
@@ -66,6 +68,9 @@ struct why_step {
 	bool owned;
 	/* The span moved to `by`, the thread that ended it; then `state` is 0. */
 	bool handed;
+	/* Go's runtime had nothing to run on the thread, and the program waited for the answer of
+	 * `by` at the connection `object`. */
+	bool answer;
 	/* The time before `by` started the thread; then `state` is 0. */
 	bool not_started;
 	/* Blocked: the switch-in after the last wait of the series, which shows who `by` is. */
@@ -144,6 +149,21 @@ struct why_polls {
 	uint32_t wait; /* the last one whose stack is known, in model.waits; or MODEL_NONE */
 };
 
+/* A thread whose requests had a disk busy while others waited for it. Threads of its name count as
+ * one, and it is the first one of them. */
+struct why_neighbour {
+	uint32_t thread;
+	uint64_t bytes; /* that the disk moved for it in the waits; 0: there is no such thread */
+	uint64_t ns;    /* how long any of its requests was in flight in the waits */
+};
+
+/* Whether waits of `ns` in all were for a disk that was busy with a neighbour for at least a tenth
+ * of that. */
+static inline bool why_neighbour_counts(const struct why_neighbour *neighbour, uint64_t ns)
+{
+	return neighbour->bytes && neighbour->ns >= ns / 10;
+}
+
 /* The time of an instance with one cause and one culprit, summed over all its stretches. */
 struct why_part {
 	enum why_cause cause;
@@ -157,6 +177,9 @@ struct why_part {
 	uint32_t span; /* the culprit's span, or MODEL_NONE */
 	/* Text in why.texts: the file, lock, device, socket or cgroup; 0: none. */
 	uint32_t object;
+	/* Text in why.texts: the lock that the culprit holds meanwhile, so that the thread before
+	 * it in the chain waits; 0: none, or not the same one in all stretches. */
+	uint32_t lock;
 	/* Number of objects that the part stands for; `object` names the one with the most time. 0
 	 * or 1: that one. */
 	uint32_t objects;
@@ -170,6 +193,7 @@ struct why_part {
 	bool idle;
 	bool capture;           /* the capture itself caused it */
 	struct why_polls polls; /* of its sleeps; sleeps 0: it does not poll */
+	struct why_neighbour neighbour;
 	/* Where the culprit ran, by its samples: a range in why.places, by falling count. */
 	uint32_t place, place_count;
 };
@@ -177,18 +201,20 @@ struct why_part {
 struct why_instance {
 	uint32_t span; /* MODEL_NONE: a thread in a window */
 	uint32_t thread;
+	bool program; /* a Go program as a whole, in a window; `thread` is its main thread */
 	uint64_t from_ts, to_ts;
 	uint64_t running_ns, runnable_ns, blocked_ns, unknown_ns; /* sum: to_ts - from_ts */
 	uint64_t own_ns;           /* of the parts that the capture itself caused */
 	uint32_t part, part_count; /* range in why.parts, the longest first */
 	bool loss;                 /* records were dropped during it */
-	/* Text in why.texts: the limit of memory that its cgroup had reached, if page faults take
-	 * much of the time; 0: none. A fault that the thread runs through has no wait that would
-	 * show it. */
+	/* Text in why.texts: the limit of memory that its cgroup had reached, if page faults or
+	 * reads of files take much of the time; 0: none. A fault that the thread runs through has
+	 * no wait that would show it, and a read does not show that the page had been there. */
 	uint32_t memory;
 	bool begun_before, unfinished;
 	bool left;         /* a call that did not return: it was over by to_ts */
 	bool ranks_behind; /* unknown duration: sorts last; see model_span_ranks() */
+	bool once;         /* the start or end of a library: sorts behind what is repeated */
 	/* The thread that the span ended on, if not its own; else MODEL_NONE. */
 	uint32_t ended_by;
 	/* It is here for comparison, as the median of so many whole spans of its name; 0: it is

@@ -12,6 +12,8 @@
 /* Who waits for the thread for less than this part of the time is not listed. */
 #define LISTED_PARTS 10
 #define LISTED_MAX 3
+/* A thread that waits once, for all but this part of the time, may wait for any work. */
+#define ONCE_PARTS 10
 
 /* ---- the threads to examine ---- */
 
@@ -132,6 +134,65 @@ static struct why_waiter waiter_of(const struct why *why, uint32_t number, uint3
 	return waiter;
 }
 
+/* Functions in which threads of Java's runtime wait for work. Whoever gives them some ends the
+ * wait, and they did not miss it before. */
+static const char *const work_functions[] = {
+	"CompileQueue::get",
+	"ServiceThread::",
+	"MonitorDeflationThread::",
+	"G1ServiceThread::",
+	"G1ConcurrentRefineThread::",
+	"G1ConcurrentMarkThread::",
+	"GangWorker::",
+	"WorkerThread::",
+	"VMThread::wait_for_operation",
+	"WatcherThread::sleep",
+	"NMethodSweeper::",
+	"NotificationThread::",
+	"signal_thread_entry",
+};
+
+static bool waits_for_work(const struct why *why, const struct why_step *step,
+			   struct stack_names *names)
+{
+	const char *functions[STACK_NAMES_FUNCTIONS];
+	const struct model_wait *wait;
+	uint32_t count;
+
+	if (!names || step->wait >= why->model->waits.len)
+		return false;
+	wait = &why->model->waits.data[step->wait];
+	count = stack_names_functions(names, wait->user_stack, wait->from_ts, functions,
+				      STACK_NAMES_FUNCTIONS);
+	for (uint32_t i = 0; i < count; i++)
+		for (size_t k = 0; k < sizeof(work_functions) / sizeof(work_functions[0]); k++)
+			if (functions[i] &&
+			    !strncmp(functions[i], work_functions[k], strlen(work_functions[k])))
+				return true;
+	return false;
+}
+
+/* Whether a thread waits for whoever has work for it: then the explained one only came by. */
+static bool is_idle_worker(const struct why *why, const struct why_waiter *waiter,
+			   struct stack_names *names)
+{
+	const struct why_instance *instance = &why->instances.data[waiter->instance];
+	const struct why_part *part = &why->parts.data[instance->part + waiter->part];
+	const struct model_thread *thread = &why->model->threads.data[instance->thread];
+	uint64_t length = instance->to_ts - instance->from_ts;
+	const struct why_step *step;
+
+	if (!part->step_count)
+		return false;
+	step = &why->steps.data[part->step];
+	if (step->owned || step->state != WAFFLE_THREAD_BLOCKED)
+		return false;
+	if (waits_for_work(why, step, names))
+		return true;
+	return thread->tid != thread->pid &&
+	       step->to_ts - step->from_ts >= length - length / ONCE_PARTS;
+}
+
 static int waiters_compare(const void *left, const void *right, void *arg)
 {
 	const struct why_waiter *a = left, *b = right;
@@ -184,7 +245,9 @@ int why_waiters_find(struct why_waiters *waiters, const struct model *model,
 		const struct why_instance *instance = &waiters->why->instances.data[i];
 		struct why_waiter waiter = waiter_of(waiters->why, i, query->tid);
 
-		if (waiter.ns && waiter.ns >= (instance->to_ts - instance->from_ts) / LISTED_PARTS)
+		if (waiter.ns &&
+		    waiter.ns >= (instance->to_ts - instance->from_ts) / LISTED_PARTS &&
+		    !is_idle_worker(waiters->why, &waiter, query->names))
 			vec_add(&waiters->list, waiter);
 	}
 	if (waiters->list.len)

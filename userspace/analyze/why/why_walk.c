@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyze/why/why_await_internal.h"
+#include "analyze/why/why_go_internal.h"
 #include "analyze/why/why_parts_internal.h"
 #include "util/memory.h"
 #include "util/search.h"
@@ -21,7 +22,9 @@ void why_walk_free(struct why_walk *walk)
 	map_free(&walk->python_of);
 	map_free(&walk->futex_uses);
 	map_free(&walk->program_locks);
+	map_free(&walk->places);
 	map_free(&walk->go_of);
+	vec_free(&walk->go_answers);
 	map_free(&walk->go_idle);
 	map_free(&walk->go_idle_stacks);
 	why_peers_free(walk);
@@ -35,6 +38,7 @@ void why_walk_free(struct why_walk *walk)
 	map_free(&walk->more_sums);
 	vec_free(&walk->chains);
 	vec_free(&walk->sampled);
+	vec_free(&walk->neighbours);
 	vec_free(&walk->sample_counts);
 }
 
@@ -306,6 +310,43 @@ static void walk_unknown(struct why_walk *walk, uint32_t thread, uint64_t from, 
 		 WHY_GRADE_UNKNOWN, 0);
 }
 
+/* The thread has nothing to run, and the program waits for an answer of another process. */
+static void walk_answer(struct why_walk *walk, const struct why_stretch *stretch,
+			const struct why_go_answer *answer)
+{
+	const struct wait_facts facts = {.object = answer->object};
+	struct why_link link = {WAIT_SOCKET, why_grade_least(stretch->grade, WHY_GRADE_LIKELY),
+				wait_object_text(walk->why->texts, &facts, WAIT_SOCKET),
+				answer->from_ts, answer->to_ts};
+	struct why_step *step = why_walk_push(walk, stretch->thread, WAFFLE_THREAD_BLOCKED,
+					      stretch->from, stretch->to);
+
+	step->by = answer->thread;
+	step->answer = true;
+	step->object = link.object;
+	why_walk_time(walk, answer->thread, stretch->from, stretch->to, &link);
+	walk->interval = stretch->interval;
+	walk->depth--;
+}
+
+static void walk_blocked(struct why_walk *walk, const struct why_stretch *stretch)
+{
+	struct why_stretch part = *stretch;
+	const struct why_go_answer *answer;
+	struct why_verdict verdict;
+
+	for (; part.from < stretch->to; part.from = part.to) {
+		part.to = stretch->to;
+		answer = why_go_answer_at(walk, &part, &part.to);
+		if (answer) {
+			walk_answer(walk, &part, answer);
+			continue;
+		}
+		verdict = why_blocked_verdict(walk, &part);
+		conclude(walk, &verdict);
+	}
+}
+
 static void walk_state(struct why_walk *walk, const struct why_stretch *stretch)
 {
 	struct why_stretch runnable = *stretch;
@@ -328,8 +369,7 @@ static void walk_state(struct why_walk *walk, const struct why_stretch *stretch)
 		walk_runnable(walk, &runnable);
 		return;
 	}
-	verdict = why_blocked_verdict(walk, stretch);
-	conclude(walk, &verdict);
+	walk_blocked(walk, stretch);
 }
 
 /* Splits a part of an interval by what the enclosing GPU calls wait for. */

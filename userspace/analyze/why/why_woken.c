@@ -15,8 +15,13 @@
 struct why_verdict why_blocked_end(struct why_walk *walk, const struct why_blocked *blocked,
 				   enum why_cause cause, enum why_grade grade, uint32_t culprit)
 {
-	return why_verdict_end(walk, cause, why_grade_least(blocked->grade, grade), culprit,
-			       why_pressure(walk, blocked, cause));
+	struct why_disk_use disk = {.own_bytes = 0};
+	struct why_verdict verdict =
+		why_verdict_end(walk, cause, why_grade_least(blocked->grade, grade), culprit,
+				why_pressure(walk, blocked, cause, &disk));
+
+	verdict.disk = disk;
+	return verdict;
 }
 
 struct why_verdict why_blocked_follow(struct why_walk *walk, const struct why_blocked *blocked,
@@ -26,6 +31,8 @@ struct why_verdict why_blocked_follow(struct why_walk *walk, const struct why_bl
 	 * other. */
 	if (walk->depth >= WHY_DEPTH_MAX || why_walk_is_on_path(walk, thread))
 		return why_blocked_end(walk, blocked, WHY_UNKNOWN, WHY_GRADE_UNKNOWN, MODEL_NONE);
+	if (blocked->kind == WAIT_MUTEX || blocked->kind == WAIT_GIL)
+		walk->path[walk->depth - 1].lock = blocked->object;
 	return (struct why_verdict){
 		.kind = WHY_VERDICT_FOLLOW,
 		.thread = thread,

@@ -141,13 +141,22 @@ static int64_t polled_object(struct enrich *enrich, struct waffle_rec_wait *wait
 	return object;
 }
 
-/* Reads the limits of disks of the process that waited, and names their cgroups. Waits with a stack
- * of the kernel are those that may be for a disk. */
+/* Whether a wait may be for a disk: those have a stack of the kernel, except in io_uring_enter(2),
+ * where a thread waits for all of its requests. */
+static bool may_be_for_disk(const struct waffle_rec_wait *wait)
+{
+	bool file = wait->ino && wait->dev != WAFFLE_WAIT_POLLED;
+
+	return wait->kernel_stack ||
+	       (file && !memcmp(&wait->address, "[io_uring]", sizeof(wait->address)));
+}
+
+/* Reads the limits of disks of the process that waited, and names their cgroups. */
 static int disk_limits_read(struct enrich *enrich, const struct waffle_rec_wait *wait,
 			    struct error *err)
 {
 	uint32_t pid =
-		wait->kernel_stack ? processes_readable(enrich->processes, wait->rec.tid) : 0;
+		may_be_for_disk(wait) ? processes_readable(enrich->processes, wait->rec.tid) : 0;
 	struct cgroup_io_limit found[LIMITS_OF_PROCESS];
 	size_t count = pid ? limits_process(enrich->limits, pid, found) : 0;
 	int64_t number = 0;
@@ -352,13 +361,13 @@ struct pipes_named {
 	struct error *err;
 };
 
-static int pipe_name(pid_t pid, int fd, const struct pipe_end *end, void *arg)
+static int pipe_name(pid_t pid, pid_t tid, int fd, const struct pipe_end *end, void *arg)
 {
 	struct pipes_named *named = arg;
 	char text[128];
 
 	pipe_end_describe(text, sizeof(text), end);
-	return object_names_pipe(named->objects, pid, fd, &end->key, text, named->err);
+	return object_names_pipe(named->objects, pid, tid, fd, &end->key, text, named->err);
 }
 
 int enrich_peers(struct enrich *enrich, const pid_t *pids, size_t count, struct error *err)
@@ -407,9 +416,9 @@ void enrich_needed(struct enrich *enrich, pid_t pid)
 		needed_each(pid, file_needed, enrich->span_stacks);
 }
 
-int enrich_process(struct enrich *enrich, pid_t pid, struct error *err)
+int enrich_process(struct enrich *enrich, pid_t pid, bool wait, struct error *err)
 {
-	int result = enrich->span_stacks ? stacks_process(enrich->span_stacks, pid, err) : 0;
+	int result = enrich->span_stacks ? stacks_process(enrich->span_stacks, pid, wait, err) : 0;
 
 	return result
 		       ?: address_spaces_write(enrich->spaces, pid, clock_monotonic_ns(), NULL, 0,

@@ -52,8 +52,9 @@ void enrich_file(struct enrich *enrich, int fd, const char *path);
 /* If stacks are recorded, prepares the libraries that a new program will map. */
 void enrich_needed(struct enrich *enrich, pid_t pid);
 
-/* A process has a new program or mapping. Writes its mappings now, while it lives. */
-int enrich_process(struct enrich *enrich, pid_t pid, struct error *err);
+/* A process has a new program or mapping. Writes its mappings now, while it lives. `wait`: up to
+ * some milliseconds for unwinding tables. */
+int enrich_process(struct enrich *enrich, pid_t pid, bool wait, struct error *err);
 /* Waits until the unwind tables of its files are made. While programs are traced, it waits at most
  * some milliseconds. */
 int enrich_tables(struct enrich *enrich, bool traced, struct error *err);

@@ -424,13 +424,13 @@ int64_t object_names_cgroup(struct object_names *names, pid_t tid, uint64_t ino,
 	return named_once(names, row, cgroup_path(found->name, sizeof(found->name), tid, ino), err);
 }
 
-int object_names_pipe(struct object_names *names, pid_t pid, int fd, const struct file_key *key,
-		      const char *text, struct error *err)
+int object_names_pipe(struct object_names *names, pid_t pid, pid_t tid, int fd,
+		      const struct file_key *key, const char *text, struct error *err)
 {
 	struct object_row *row = row_get(names, key, 0, 0);
 	size_t len;
 
-	if (!row || descriptor_find(&names->found, pid, fd, key))
+	if (!row || descriptor_find(&names->found, tid, fd, key))
 		return 0;
 	len = strlen(names->found.detail);
 	snprintf(names->found.detail + len, sizeof(names->found.detail) - len, "%s%s",

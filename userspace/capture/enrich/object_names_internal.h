@@ -41,10 +41,10 @@ int64_t object_names_cgroup(struct object_names *names, pid_t tid, uint64_t ino,
  * and at the end of the capture. */
 int object_names_peers(struct object_names *names, const pid_t *pids, size_t count,
 		       struct error *err);
-/* Adds to the name of a pipe who holds its other end: `text`. `pid` and `fd` are a process that has
- * the pipe open, and where. Later lookups give that name. */
-int object_names_pipe(struct object_names *names, pid_t pid, int fd, const struct file_key *key,
-		      const char *text, struct error *err);
+/* Adds to the name of a pipe who holds its other end: `text`. `tid`, a thread of
+ * process `pid`, has it open as `fd`. Later lookups give that name. */
+int object_names_pipe(struct object_names *names, pid_t pid, pid_t tid, int fd,
+		      const struct file_key *key, const char *text, struct error *err);
 /* Forgets objects that a flight recorder no longer needs. */
 void object_names_sweep(struct object_names *names);
 

@@ -116,16 +116,18 @@ static bool is_still_there(const struct waffle_rec_halted *halted)
 	return is_still_in_call(halted, args);
 }
 
-/* Whether only another thread of the process can end the wait, or a signal. */
-static bool ends_inside(const struct waffle_rec_halted *halted)
+/* Whether only another thread of the process can end the wait, or a signal. The futex of a
+ * pthread_join() is not private, since the kernel itself wakes the waiter. */
+static bool ends_inside(const struct waffle_rec_halted *halted, const struct lock_owner *lock)
 {
+	bool joins = lock->flags & WAFFLE_OPEN_WAIT_JOIN;
 	uint64_t args[SEEN_ARGS];
 	uint32_t command;
 
 	if (halted->syscall != SYS_futex || !is_still_in_call(halted, args))
 		return false;
 	command = (uint32_t)args[1] & FUTEX_CMD_MASK;
-	return args[1] & FUTEX_PRIVATE_FLAG && !args[3] &&
+	return (joins || args[1] & FUTEX_PRIVATE_FLAG) && !args[3] &&
 	       (command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET || command == FUTEX_LOCK_PI);
 }
 
@@ -201,7 +203,7 @@ static void awaited_examine(struct open_waits *waits, struct open_wait *wait,
 			    const struct image *image)
 {
 	owner_examine(waits, wait, image);
-	if (ends_inside(&wait->halted))
+	if (ends_inside(&wait->halted, &wait->lock))
 		wait->lock.flags |= WAFFLE_OPEN_WAIT_INSIDE;
 	if (kernel_wait_sources(waits->kernel) & WAFFLE_WAIT_FILES)
 		file_examine(waits, wait);
@@ -314,7 +316,8 @@ void open_waits_examine(struct open_waits *waits)
 }
 
 int open_waits_pipes(const struct open_waits *waits,
-		     int (*found)(pid_t pid, int fd, const struct pipe_end *end, void *arg),
+		     int (*found)(pid_t pid, pid_t tid, int fd, const struct pipe_end *end,
+				  void *arg),
 		     void *arg)
 {
 	int result = 0;
@@ -323,8 +326,9 @@ int open_waits_pipes(const struct open_waits *waits,
 		const struct open_wait *wait = &waits->list.data[i];
 
 		if (wait->pipe < waits->pipes.len && waits->pipes.data[wait->pipe].count)
-			result = found((pid_t)wait->halted.tgid, (int)wait->halted.args[0],
-				       &waits->pipes.data[wait->pipe], arg);
+			result = found((pid_t)wait->halted.tgid, (pid_t)wait->halted.rec.tid,
+				       (int)wait->halted.args[0], &waits->pipes.data[wait->pipe],
+				       arg);
 	}
 	return result;
 }

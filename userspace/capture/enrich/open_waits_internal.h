@@ -27,10 +27,11 @@ void open_waits_add(struct open_waits *waits, const struct waffle_rec_halted *ha
  * thread that has woken since then waited for is not kept. */
 void open_waits_examine(struct open_waits *waits);
 
-/* Calls `found` for each wait at a pipe of which the holders of the other end are known. Returns
- * what `found` returned if that was not 0. */
+/* Calls `found` for each wait at a pipe of which the holders of the other end are known, with the
+ * thread and its descriptor. Returns what `found` returned if that was not 0. */
 int open_waits_pipes(const struct open_waits *waits,
-		     int (*found)(pid_t pid, int fd, const struct pipe_end *end, void *arg),
+		     int (*found)(pid_t pid, pid_t tid, int fd, const struct pipe_end *end,
+				  void *arg),
 		     void *arg);
 
 /* Calls `pass` for the records of each wait: WAIT if it waits for a file; TRACE for stacks that

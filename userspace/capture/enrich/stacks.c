@@ -117,12 +117,17 @@ void stacks_free(struct stacks *stacks)
 
 /* ---- files ---- */
 
+static uint32_t table_pages(const struct cfi_table *table)
+{
+	return (uint32_t)((table->count + WAFFLE_UNWIND_PAGE_ROWS - 1) / WAFFLE_UNWIND_PAGE_ROWS);
+}
+
 /* Copies a table into the kernel's pages. Without room the file has no table. */
 static void table_publish(struct stacks *stacks, struct stack_file *file)
 {
 	const struct waffle_unwind_row *rows = file->table.rows;
 	size_t left = file->table.count;
-	uint32_t pages = (uint32_t)((left + WAFFLE_UNWIND_PAGE_ROWS - 1) / WAFFLE_UNWIND_PAGE_ROWS);
+	uint32_t pages = table_pages(&file->table);
 	int64_t first = pages ? kernel_unwind_pages(stacks->kernel, pages) : -1;
 
 	if (first < 0) {
@@ -162,32 +167,46 @@ static void file_publish(struct stacks *stacks, const struct stack_file *file,
 	kernel_stack_file(stacks->kernel, inode, &sent);
 }
 
+static void table_take(struct stacks *stacks, const struct table_made *made)
+{
+	struct stack_file *file = &stacks->files.data[made->file];
+
+	file->pending = false;
+	file->segments = made->segments;
+	file->table = made->table;
+	if (made->no_memory)
+		file->table.cut = true;
+	if (file->table.cut && !stacks->warning[0])
+		snprintf(stacks->warning, sizeof(stacks->warning),
+			 "stacks: they are cut in %s: its unwinding table is too large",
+			 made->path);
+	if (!made->no_memory) {
+		table_publish(stacks, file);
+		file_publish(stacks, file, &file->inode);
+	}
+	cfi_table_free_rows(&file->table);
+	free(made->path);
+	stacks->news = true;
+}
+
 /* Loads the tables that were finished since the last call. */
 static void tables_take(struct stacks *stacks)
 {
+	VEC(struct table_made) list = {0};
 	struct table_made made;
+	uint64_t pages = 0;
 
 	while (table_maker_take(stacks->maker, &made)) {
-		struct stack_file *file = &stacks->files.data[made.file];
-
-		file->pending = false;
-		file->segments = made.segments;
-		file->table = made.table;
-		if (made.no_memory)
-			file->table.cut = true;
-		if (file->table.cut && !stacks->warning[0])
-			snprintf(stacks->warning, sizeof(stacks->warning),
-				 "stacks: they are cut in %s: its unwinding table is too large",
-				 made.path);
-		if (!made.no_memory) {
-			table_publish(stacks, file);
-			file_publish(stacks, file, &file->inode);
-		}
-		free(file->table.rows);
-		file->table.rows = NULL;
-		free(made.path);
-		stacks->news = true;
+		if (vec_push(&list, made))
+			pages += table_pages(&made.table);
+		else
+			table_take(stacks, &made);
 	}
+	if (pages) /* if there is none for all, some may fit */
+		(void)kernel_unwind_reserve(stacks->kernel, pages);
+	for (size_t i = 0; i < list.len; i++)
+		table_take(stacks, &list.data[i]);
+	vec_free(&list);
 }
 
 /* The index of a file. -ENOENT: it is new. -EAGAIN: it is new, and too many others wait for their
@@ -399,8 +418,7 @@ static void process_publish(struct stacks *stacks, struct stack_process *process
 	run_give(stacks, old);
 }
 
-/* Examines the mappings of a process. `wait`: most tables are made in milliseconds. */
-static int process_examine(struct stacks *stacks, pid_t pid, bool wait, struct error *err)
+int stacks_process(struct stacks *stacks, pid_t pid, bool wait, struct error *err)
 {
 	struct stack_process *process = process_of(stacks, pid);
 	struct error gone = ERROR_INIT;
@@ -432,11 +450,6 @@ static int process_examine(struct stacks *stacks, pid_t pid, bool wait, struct e
 	return result ? error_set(err, -result, "out of memory") : 0;
 }
 
-int stacks_process(struct stacks *stacks, pid_t pid, struct error *err)
-{
-	return process_examine(stacks, pid, true, err);
-}
-
 int stacks_round(struct stacks *stacks, struct error *err)
 {
 	uint64_t now = clock_monotonic_ns();
@@ -450,7 +463,7 @@ int stacks_round(struct stacks *stacks, struct error *err)
 	stacks->python_ts = now;
 	for (size_t i = 0; i < stacks->processes.len && !result; i++)
 		if (stacks->processes.data[i].waits)
-			result = process_examine(stacks, stacks->processes.data[i].pid, false, err);
+			result = stacks_process(stacks, stacks->processes.data[i].pid, false, err);
 	return result;
 }
 

@@ -18,8 +18,9 @@ int stacks_open(struct stacks **stacks, struct kernel *kernel, struct store_writ
 		struct error *err);
 void stacks_free(struct stacks *stacks);
 
-/* Examines the current mappings of a process. A process that is gone is no error; -ENOMEM. */
-int stacks_process(struct stacks *stacks, pid_t pid, struct error *err);
+/* Examines the current mappings of a process. `wait`: for the tables of its files, most of which
+ * are made in milliseconds. A process that is gone is no error; -ENOMEM. */
+int stacks_process(struct stacks *stacks, pid_t pid, bool wait, struct error *err);
 /* Loads the tables that were finished since the last call. 0 or -ENOMEM. */
 int stacks_round(struct stacks *stacks, struct error *err);
 /* Waits for tables, then loads them: for `all`, or only for those that are there soon

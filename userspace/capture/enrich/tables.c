@@ -49,8 +49,7 @@ static struct table_made table_make(const struct table_maker *maker,
 
 	made.no_memory = result == -ENOMEM;
 	if (result) {
-		free(made.table.rows);
-		made.table = (struct cfi_table){0};
+		cfi_table_free(&made.table);
 		made.segments = (struct elf_segments){0};
 	}
 	return made;
@@ -58,7 +57,7 @@ static struct table_made table_make(const struct table_maker *maker,
 
 static void made_free(struct table_made *made)
 {
-	free(made->table.rows);
+	cfi_table_free(&made->table);
 	free(made->path);
 }
 

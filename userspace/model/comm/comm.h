@@ -69,7 +69,8 @@ enum model_alignment {
 	 * ambiguous. */
 	COLLECTIVE_ALONE,
 	COLLECTIVE_BY_CREATION, /* all ranks count from the communicator's creation */
-	/* The only alignment consistent with operations, counts and times. */
+	/* The only alignment consistent with operations, counts and times; of messages, and of
+	 * collectives in which ranks wait for a root alone: the one that explains their waits. */
 	COLLECTIVE_BY_ORDER,
 	/* All ranks count from the creation, but the number of a call is not known for sure. */
 	COLLECTIVE_UNSURE,

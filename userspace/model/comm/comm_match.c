@@ -6,8 +6,15 @@
  *
  * Otherwise we try to shift one rank's numbers against another's. Two facts limit the shift: no
  * rank finishes a collective before the last rank has arrived, and all ranks call the same
- * operation. If more than one shift is possible, the calls stay unmatched. Sends have no such
- * alignment: a short message may be sent before its receiver arrives.
+ * operation. If more than one shift is possible, the calls stay unmatched.
+ *
+ * A short message may be sent before its receiver arrives, and a root may be far ahead of the ranks
+ * that get its data. So the times limit the shift from one side only. Then we take the shift that
+ * leaves the fewest calls under way, if it explains how long the receivers waited:
+ *
+ *	send      |  |        |         |
+ *	receive  --- ---------- ----------     each ends when a message comes: nothing was under way
+ *	receive   - - -   - -  -               messages were there before: the shift is not known
  */
 #include <stdlib.h>
 #include <string.h>
@@ -251,6 +258,18 @@ static int64_t reached(const struct work *work, const struct member *member, uin
 	return position(work, member, 0) + (int64_t)count - 1;
 }
 
+/* Whether a call that is over shows that another rank has entered it: all must, or one of the two is
+ * the root that has or gets the data. */
+static bool proves_arrival(const struct comm_call *call, const struct member *other)
+{
+	if (!call->rooted)
+		return true;
+	if (call->root == MODEL_NONE || call->data != MODEL_DATA_SOME || call->rank == MODEL_NONE)
+		return false;
+	return (call->flow == FLOW_FROM_ROOT && call->root == other->rank) ||
+	       (call->flow == FLOW_TO_ROOT && call->root == call->rank);
+}
+
 /* A rank leaves a collective only after the other rank has entered it. *bound becomes the smallest
  * offset from positions of `other` to those of `done` with which that holds. False: no call of
  * `done` proves anything. */
@@ -263,7 +282,7 @@ static bool shift_bound(const struct work *work, const struct member *done,
 		const struct comm_call *call = call_at(work, done, i);
 		int64_t ahead;
 
-		if (call->rooted || call->end_ts == UINT64_MAX)
+		if (!proves_arrival(call, other) || call->end_ts == UINT64_MAX)
 			continue;
 		ahead = position(work, done, i) - reached(work, other, call->end_ts);
 		if (!known || ahead > *bound)
@@ -289,10 +308,83 @@ static bool shift_fits(const struct work *work, const struct member *base,
 	return true;
 }
 
+/* When a call began to wait; of a nonblocking one, its completion. */
+static uint64_t wait_begin(const struct work *work, const struct comm_call *call)
+{
+	uint32_t span = call->end_span != MODEL_NONE ? call->end_span : call->span;
+
+	return work->comm->model->spans.data[span].start_ts;
+}
+
+/* How long calls of `done` waited until the calls of `other` began that are `ahead` positions before
+ * theirs. *total: how long they took. */
+static uint64_t waited_ns(const struct work *work, const struct member *done,
+			  const struct member *other, int64_t ahead, uint64_t *total)
+{
+	int64_t first = position(work, other, 0);
+	uint64_t sum = 0;
+
+	*total = 0;
+	for (size_t i = 0; i < done->count; i++) {
+		const struct comm_call *call = call_at(work, done, i);
+		int64_t at = position(work, done, i) - ahead - first;
+		uint64_t from = wait_begin(work, call), ts;
+
+		if (!proves_arrival(call, other) || call->end_ts == UINT64_MAX || at < 0 ||
+		    at >= (int64_t)other->count || from >= call->end_ts)
+			continue;
+		ts = call_at(work, other, (size_t)at)->arrival_ts;
+		ts = ts < call->end_ts ? ts : call->end_ts;
+		sum += ts > from ? ts - from : 0;
+		*total += call->end_ts - from;
+	}
+	return sum;
+}
+
+/* Whether a member has calls of which the order is not known. */
+static bool has_unsure(const struct work *work, const struct member *member)
+{
+	for (size_t i = 0; i < member->count; i++)
+		if (call_at(work, member, i)->unsure || call_at(work, member, i)->failed)
+			return true;
+	return false;
+}
+
+/*
+ * `done` waits for `other`, which does not wait for it: a call of `other` is at least `ahead`
+ * positions before that of `done`. If it were more, as many calls of `other` would have been under
+ * way all the time, and `done` would have had no reason to wait. So the smallest one is right if it
+ * explains most of the time that `done` took, and the next one much less.
+ */
+static bool is_explained(const struct work *work, const struct member *done,
+			 const struct member *other, int64_t ahead)
+{
+	uint64_t total, next_total, waited, next;
+
+	if (has_unsure(work, done) || has_unsure(work, other))
+		return false;
+	waited = waited_ns(work, done, other, ahead, &total);
+	next = waited_ns(work, done, other, ahead + 1, &next_total);
+	return waited && waited > total / 2 && next < waited / 2;
+}
+
+/* Only one of the members waits for the other. */
+static void align_one_way(const struct work *work, struct member *base, struct member *member,
+			  bool base_waits, int64_t ahead)
+{
+	int64_t shift = base_waits ? ahead : -ahead;
+
+	member->aligned = shift_fits(work, base, member, shift) &&
+			  (base_waits ? is_explained(work, base, member, ahead)
+				      : is_explained(work, member, base, ahead));
+	member->shift = member->aligned ? shift : 0;
+}
+
 /* Sets member->aligned if exactly one shift is possible. */
 static void align(struct work *work, struct member *base, struct member *member)
 {
 	int64_t low, back, found = 0;
+	bool base_waits, member_waits;
 	unsigned fits = 0;
 
 	if (!comm_hosts_comparable(work->comm->model, base->host, member->host) ||
@@ -303,8 +395,11 @@ static void align(struct work *work, struct member *base, struct member *member)
 	coming_set(work, member);
 	/* If base has finished p, the member has reached p - shift: shift >= low. If the member has
 	 * finished p, base has reached p + shift: shift <= -back. */
-	if (!shift_bound(work, base, member, &low) || !shift_bound(work, member, base, &back) ||
-	    low > -back || -back - low >= SHIFTS_MAX)
+	base_waits = shift_bound(work, base, member, &low);
+	member_waits = shift_bound(work, member, base, &back);
+	if (base_waits != member_waits)
+		align_one_way(work, base, member, base_waits, base_waits ? low : back);
+	if (!base_waits || !member_waits || low > -back || -back - low >= SHIFTS_MAX)
 		return;
 	for (int64_t shift = low; shift <= -back; shift++) {
 		if (!shift_fits(work, base, member, shift))
@@ -369,6 +464,24 @@ static void claims_add(struct work *work)
 	}
 }
 
+/* Whether a member is the root of its first call: others may wait for it alone. */
+static bool is_root(const struct work *work, const struct member *member)
+{
+	const struct comm_call *call = call_at(work, member, 0);
+
+	return call->rooted && call->root != MODEL_NONE && call->root == member->rank;
+}
+
+static bool is_better_base(const struct work *work, const struct member *member,
+			   const struct member *base)
+{
+	if (trust(member) != trust(base))
+		return trust(member) > trust(base);
+	if (!trust(member) && is_root(work, member) != is_root(work, base))
+		return is_root(work, member);
+	return member->count > base->count;
+}
+
 static void align_members(struct work *work)
 {
 	struct member *base = NULL;
@@ -376,8 +489,7 @@ static void align_members(struct work *work)
 	for (size_t i = 0; i < work->members.len; i++) {
 		struct member *member = &work->members.data[i];
 
-		if (!base || trust(member) > trust(base) ||
-		    (trust(member) == trust(base) && member->count > base->count))
+		if (!base || is_better_base(work, member, base))
 			base = member;
 	}
 	if (!members_fit(work)) {

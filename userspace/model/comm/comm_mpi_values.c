@@ -74,6 +74,8 @@ static bool has_pointers(const struct site_info *site)
 
 static void site_set(struct mpi_site *to, const struct site_info *site)
 {
+	bool takes_message = false;
+
 	to->role = site_role_is_mpi(site->role) ? site->role : SITE_ROLE_NONE;
 	to->pointers = has_pointers(site);
 	for (unsigned i = 0; i < WAFFLE_KEYS_MAX; i++) {
@@ -81,7 +83,11 @@ static void site_set(struct mpi_site *to, const struct site_info *site)
 		for (unsigned key = 0; i < site->key_count && key < MPI_KEY_COUNT; key++)
 			if (!strcmp(site->keys[i].name, key_names[key]))
 				to->keys[i] = (uint8_t)key;
+		takes_message |= to->keys[i] == MPI_HANDLE;
 	}
+	/* MPI_Probe only looks. */
+	if (to->role == SITE_ROLE_MPI_MPROBE && !takes_message)
+		to->role = SITE_ROLE_NONE;
 }
 
 bool mpi_sites_make(struct mpi_scan *scan)

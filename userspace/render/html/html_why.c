@@ -134,6 +134,23 @@ void html_causes_row(struct html_page *page, uint32_t row)
 	differences_json(page, group);
 }
 
+static void object_json(struct html_page *page, const struct why *why, const struct why_part *part)
+{
+	const struct why_view view = {.names = page->names};
+	struct why_printer printer = {.why = why, .model = page->model, .view = &view};
+	char *text = NULL;
+	size_t len = 0;
+
+	if (!part->object)
+		return;
+	printer.out = memory_stream(&text, &len);
+	fputs(strtab_get(why->texts, part->object), printer.out);
+	why_put_neighbour(&printer, &part->neighbour);
+	memory_require(!fclose(printer.out));
+	html_field_text(page, "object", text);
+	free(text);
+}
+
 static void part_json(struct html_page *page, const struct why *why, const struct why_part *part)
 {
 	const struct model *model = page->model;
@@ -151,8 +168,7 @@ static void part_json(struct html_page *page, const struct why *why, const struc
 	if (part->span < model->spans.len)
 		html_field_text(page, "span",
 				model_site(model, model->spans.data[part->span].site)->name);
-	if (part->object)
-		html_field_text(page, "object", strtab_get(why->texts, part->object));
+	object_json(page, why, part);
 	json_object_end(page->json);
 }
 

@@ -18,7 +18,7 @@ static void field_text(struct json *json, const char *key, const char *text)
 static void within_json(struct json *json, const struct why *why, const struct sample_count *counts,
 			size_t len)
 {
-	const struct sample_count *within = sample_counts_within(counts, len);
+	const struct sample_count *within = sample_counts_within(why->sample_places, counts, len);
 	const struct sample_place *place;
 
 	if (!within)

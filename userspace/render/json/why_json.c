@@ -244,6 +244,8 @@ static void step_json(const struct why_json_printer *printer, const struct why_s
 	text_field(printer, "meaning", step->meaning);
 	thread_field(printer, "by", step->interrupt ? MODEL_NONE : step->by);
 	json_field_bool(json, "interrupt", step->interrupt);
+	if (step->answer)
+		json_field_bool(json, "answer", true);
 	if (step->owned)
 		json_field_bool(json, "open", true);
 	series_field(printer, step);
@@ -311,6 +313,18 @@ static void polls_json(const struct why_json_printer *printer, const struct why_
 	json_object_end(json);
 }
 
+static void neighbour_json(const struct why_json_printer *printer,
+			   const struct why_neighbour *neighbour)
+{
+	if (!neighbour->bytes)
+		return;
+	json_key(printer->json, "disk_shared_with");
+	json_object_begin(printer->json);
+	thread_fields(printer, neighbour->thread);
+	json_field_u64(printer->json, "bytes", neighbour->bytes);
+	json_object_end(printer->json);
+}
+
 static void cause_json(const struct why_json_printer *printer, const struct why_instance *instance,
 		       const struct why_part *part)
 {
@@ -340,6 +354,7 @@ static void cause_json(const struct why_json_printer *printer, const struct why_
 		keys_json(printer, "keys", part->span);
 	text_field(printer, "object", part->object);
 	json_object_end(json);
+	neighbour_json(printer, &part->neighbour);
 	samples_json(json, printer->why, why_part_places(printer->why, part), part->place_count);
 	cause_records_json(printer, part);
 	json_key(json, "chain");
@@ -415,6 +430,8 @@ static void instance_json(const struct why_json_printer *printer,
 	json_object_begin(json);
 	thread_fields(printer, instance->thread);
 	json_object_end(json);
+	if (instance->program)
+		json_field_bool(json, "program", true);
 	json_field_u64(json, "start_ns", instance->from_ts);
 	json_field_u64(json, "duration_ns", duration_ns);
 	if (instance->median_of)

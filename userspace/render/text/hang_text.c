@@ -185,8 +185,22 @@ static void print_wait(const struct hang_printer *printer, const struct why_hung
 		print_stack(printer, wait->kernel_stack, wait->ts, "    in the kernel: ");
 }
 
+static void print_refused(const struct hang_printer *printer, const struct why_deadlock *deadlock)
+{
+	const struct why_hung *hung = &printer->hangs->waits.data[deadlock->first];
+
+	paint(printer, TERMINAL_BOLD);
+	fputs("deadlock: ", printer->out);
+	put_thread(printer, wait_of(printer, hung)->thread);
+	fputs(" is stopped for ever by the C library: to wait for the lock that it wants would be "
+	      "a deadlock, says the kernel (EDEADLK)\n",
+	      printer->out);
+	paint(printer, TERMINAL_END);
+	print_wait(printer, hung);
+}
+
 /* Prints "deadlock: a (11) → b (12) → a (11)" and the waits. */
-static void print_deadlock(const struct hang_printer *printer, const struct why_deadlock *deadlock)
+static void print_circle(const struct hang_printer *printer, const struct why_deadlock *deadlock)
 {
 	uint32_t at = deadlock->first;
 
@@ -208,6 +222,14 @@ static void print_deadlock(const struct hang_printer *printer, const struct why_
 	}
 }
 
+static void print_deadlock(const struct hang_printer *printer, const struct why_deadlock *deadlock)
+{
+	if (deadlock->refused)
+		print_refused(printer, deadlock);
+	else
+		print_circle(printer, deadlock);
+}
+
 /* Prints "may be a deadlock: all 3 threads of hangs (4711) wait for …". */
 static void print_standstill(const struct hang_printer *printer,
 			     const struct why_standstill *standstill)
@@ -215,10 +237,19 @@ static void print_standstill(const struct hang_printer *printer,
 	const struct model_process *process = model_process_of(printer->model, standstill->thread);
 
 	paint(printer, TERMINAL_BOLD);
-	fprintf(printer->out, "may be a deadlock: all %" PRIu32 " threads of ",
-		standstill->threads);
+	if (standstill->threads == standstill->of)
+		fprintf(printer->out, "may be a deadlock: all %" PRIu32 " threads of ",
+			standstill->threads);
+	else
+		fprintf(printer->out, "may be a deadlock: %" PRIu32 " of %" PRIu32 " threads of ",
+			standstill->threads, standstill->of);
 	put_thread(printer, process ? process->main_thread : standstill->thread);
-	fputs(" wait for another thread of it, none with a timeout; only a signal can end that\n",
+	fputs(standstill->threads == standstill->of
+		      ? " wait for another thread of it, none with a timeout; only a signal can "
+			"end "
+			"that\n"
+		      : " have waited for others of it all the time, for locks or the end of a "
+			"thread\n",
 	      printer->out);
 	paint(printer, TERMINAL_END);
 }

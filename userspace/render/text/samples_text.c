@@ -61,7 +61,7 @@ static char *end_text(const struct sample_places *places, const struct sample_co
 void samples_print(FILE *out, const struct sample_places *places, const struct sample_count *counts,
 		   size_t len, int indent)
 {
-	const struct sample_count *within = sample_counts_within(counts, len);
+	const struct sample_count *within = sample_counts_within(places, counts, len);
 	uint64_t total = sample_counts_total(counts, len);
 	unsigned at;
 	bool none; /* no place has a share of its own */

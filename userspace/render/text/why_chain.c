@@ -68,19 +68,20 @@ static void put_python_line(const struct why_printer *printer, const struct stac
 	fprintf(printer->out, ":%u)", frame->line);
 }
 
-void why_put_function(const struct why_printer *printer, uint32_t wait, const char *before)
+bool why_put_function(const struct why_printer *printer, uint32_t wait, const char *before)
 {
 	const struct model_wait *of;
 	struct stack_frame inner;
 
 	if (wait >= printer->model->waits.len)
-		return;
+		return false;
 	of = &printer->model->waits.data[wait];
 	if (!stack_names_inner(printer->view->names, of->user_stack, of->from_ts, &inner))
-		return;
+		return false;
 	fputs(before, printer->out);
 	why_put(printer, inner.function);
 	put_python_line(printer, &inner);
+	return true;
 }
 
 /* True: the thread waited in epoll_wait(), and the object is the file that became ready. */
@@ -162,6 +163,14 @@ static void put_runnable(const struct why_printer *printer, const struct why_ste
 	put_meaning(printer, step);
 }
 
+void why_put_neighbour(const struct why_printer *printer, const struct why_neighbour *neighbour)
+{
+	if (!neighbour->bytes)
+		return;
+	fputs(", disk shared with ", printer->out);
+	why_put(printer, model_thread_name(printer->model, neighbour->thread));
+}
+
 void why_put_frequency(const struct why_printer *printer, const struct why_step *step)
 {
 	if (step->cpu_khz && step->cpu_khz < step->cpu_max_khz - step->cpu_max_khz / 20)
@@ -216,6 +225,11 @@ static void put_step(const struct why_printer *printer, const struct why_step *s
 {
 	if (step->gpu) {
 		put_call(printer, step);
+		return;
+	}
+	if (step->answer) {
+		fputs("nothing to run, an answer is awaited at ", printer->out);
+		why_put(printer, strtab_get(printer->why->texts, step->object));
 		return;
 	}
 	switch (step->state) {
@@ -410,6 +424,8 @@ static void put_waker(const struct why_printer *printer, const struct why_step *
 		fputs(" ← handed over to ", printer->out);
 	else if (step->not_started)
 		fputs(" ← started by ", printer->out);
+	else if (step->answer)
+		fputs(" ← answered by ", printer->out);
 	else if (step->owned)
 		fputs(" ← not ended by ", printer->out);
 	else if (step->last_rank)

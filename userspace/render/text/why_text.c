@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyze/why/why_merge.h"
 #include "analyze/why/why_waiters.h"
@@ -29,6 +30,19 @@ static void put_keys(const struct why_printer *printer, uint32_t span)
 			   model->spans.data[span].frame);
 }
 
+/* Prints ", a Go program with 10 threads". */
+static void put_program(const struct why_printer *printer, uint32_t main_thread)
+{
+	const struct model *model = printer->model;
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < model->threads.len; i++)
+		count += model->threads.data[i].traced &&
+			 model->threads.data[i].pid == model->threads.data[main_thread].pid;
+	fprintf(printer->out, ", a Go program with %" PRIu64 " %s", count,
+		units_plural(count, "thread", "threads"));
+}
+
 /* Prints "step 00000000000000a1 of worker (11), process 10, at 3.21 s: 168 ms". */
 static void print_headline(const struct why_printer *printer, const struct why_instance *instance)
 {
@@ -46,6 +60,8 @@ static void print_headline(const struct why_printer *printer, const struct why_i
 		fprintf(printer->out, " %016" PRIx64 " of ", span->id);
 	}
 	why_put_thread(printer, thread);
+	if (instance->program)
+		put_program(printer, thread);
 	if (thread < model->threads.len &&
 	    model->threads.data[thread].pid != model->threads.data[thread].tid)
 		fprintf(printer->out, ", process %u", place_pid(model, thread));
@@ -172,6 +188,35 @@ static void put_polls(const struct why_printer *printer, const struct why_polls 
 		fprintf(printer->out, ", seen in %s()", call);
 }
 
+/* The begins of texts of locks, and what is said of such a lock. Those of other locks are said as
+ * they are. */
+#define FUTEX_BEGIN "futex "
+#define GIL_BEGIN "GIL"
+
+/* Prints ", holds cache_lock". A lock without a name is told by the function that waits for it. */
+static void put_lock(const struct why_printer *printer, const struct why_part *part)
+{
+	const char *lock = strtab_get(printer->why->texts, part->lock);
+	const char *name = strchr(lock, '(');
+
+	if (!part->lock)
+		return;
+	if (!strncmp(lock, GIL_BEGIN, strlen(GIL_BEGIN))) {
+		fputs(", holds the GIL", printer->out);
+	} else if (strncmp(lock, FUTEX_BEGIN, strlen(FUTEX_BEGIN)) != 0) {
+		fputs(*lock == '/' ? ", holds the lock of " : ", holds ", printer->out);
+		why_put(printer, lock);
+	} else if (name) {
+		fputs(", holds ", printer->out);
+		terminal_put(printer->out, name + 1, strcspn(name + 1, ")"));
+	} else if (why_put_function(
+			   printer,
+			   printer->why->steps.data[part->step + part->step_count - 2].wait,
+			   ", holds the lock that ")) {
+		fputs(" waits for", printer->out);
+	}
+}
+
 /* A runtime that has nothing to run is a cause of its own, which says so. */
 static bool is_idle_loop(enum why_cause cause, bool idle)
 {
@@ -215,6 +260,8 @@ static void put_culprit(const struct why_printer *printer, const struct why_part
 		fputs(why_causes[part->cause].text, printer->out);
 	if (is_idle_loop(part->cause, part->idle))
 		fputs(IDLE_TEXT, printer->out);
+	put_lock(printer, part);
+	why_put_neighbour(printer, &part->neighbour);
 	put_polls(printer, &part->polls);
 }
 
@@ -411,6 +458,7 @@ static void put_merged_culprit(const struct why_printer *printer,
 	}
 	if (is_idle_loop(part->cause, part->idle))
 		fputs(IDLE_TEXT, printer->out);
+	why_put_neighbour(printer, &part->neighbour);
 	put_polls(printer, &part->polls);
 }
 
@@ -422,6 +470,9 @@ static void print_merged_part(const struct why_printer *printer, const struct wh
 	put_row_begin(printer, number, part->cause, part->grade, part->ns, merged->ns);
 	put_merged_culprit(printer, part);
 	fputc('\n', printer->out);
+	samples_print(printer->out, printer->why->sample_places,
+		      part->place_count ? &merged->places.data[part->place] : NULL,
+		      part->place_count, SAMPLES_INDENT);
 }
 
 static void print_merged_rest(const struct why_printer *printer, const struct why_merged *merged,

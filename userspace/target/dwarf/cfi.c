@@ -185,9 +185,16 @@ int cfi_table_read(struct cfi_table *table, const struct elf_file *file)
 	return result;
 }
 
+void cfi_table_free_rows(struct cfi_table *table)
+{
+	free(table->memory ?: table->rows);
+	table->memory = NULL;
+	table->rows = NULL;
+}
+
 void cfi_table_free(struct cfi_table *table)
 {
-	free(table->rows);
+	cfi_table_free_rows(table);
 	*table = (struct cfi_table){0};
 }
 

@@ -20,6 +20,7 @@ struct cfi_table {
 	uint64_t base; /* rows hold addresses relative to this link-time address */
 	struct waffle_unwind_row *rows;
 	size_t count;
+	void *memory;     /* which the rows are in; NULL: they have their own */
 	size_t functions; /* number of entries that were read */
 	size_t bad;       /* number of entries that were skipped */
 	bool cut;         /* the file exceeds a limit: the rest of its code has no rows */
@@ -31,6 +32,8 @@ struct cfi_table {
 /* Returns 0 or -ENOMEM. A file without call frame information yields an empty table. */
 int cfi_table_read(struct cfi_table *table, const struct elf_file *file);
 void cfi_table_free(struct cfi_table *table);
+/* Frees the rows, when a copy of them is elsewhere. */
+void cfi_table_free_rows(struct cfi_table *table);
 
 /* The row that applies at a link-time address. NULL: no known function contains the address. */
 const struct waffle_unwind_row *cfi_table_find(const struct cfi_table *table, uint64_t address);

@@ -59,25 +59,26 @@ int cfi_serve(struct wire_in *request, int fd, struct wire_out *reply, void *arg
 	return 0;
 }
 
-/* Moves the rows to the begin of the message's memory. */
-static void rows_take(struct cfi_table *table, struct wire_in *in, struct wire_out *owner)
+/* The rows stay in the message's memory. False: they are not aligned there. */
+static bool rows_take(struct cfi_table *table, struct wire_in *in, struct wire_out *owner)
 {
-	size_t size = table->count * sizeof(table->rows[0]);
+	unsigned char *at = owner->bytes.data + (in->at - owner->bytes.data);
 
-	memmove(owner->bytes.data, in->at, size);
-	in->at += size;
-	table->rows = (struct waffle_unwind_row *)(void *)owner->bytes.data;
+	if ((uintptr_t)at % _Alignof(struct waffle_unwind_row))
+		return false;
+	table->rows = (struct waffle_unwind_row *)(void *)at;
+	table->memory = owner->bytes.data;
+	in->at += table->count * sizeof(table->rows[0]);
 	*owner = (struct wire_out){0};
+	return true;
 }
 
 static int rows_get(struct cfi_table *table, struct wire_in *in, struct wire_out *owner)
 {
 	if (!table->count)
 		return 0;
-	if (owner) {
-		rows_take(table, in, owner);
+	if (owner && rows_take(table, in, owner))
 		return 0;
-	}
 	table->rows = calloc(table->count, sizeof(table->rows[0]));
 	if (!table->rows)
 		return -ENOMEM;

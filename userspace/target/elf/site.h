@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "waffle/abi.h"
 
@@ -109,8 +110,8 @@ struct site_key {
 	ROLE(MPI_SEND_INIT, "mpi_send_init") /* as SEND: a persistent request */                   \
 	ROLE(MPI_RECV_INIT, "mpi_recv_init")                                                       \
 	/* source, tag, comm, message, status; at the return handle (of the message), matched and, \
-	 * if it does not wait, done */                                                            \
-	ROLE(MPI_MPROBE, "mpi_mprobe")                                                             \
+	 * if it does not wait, done. MPI_Probe has no message. */                                 \
+	WAIT(MPI_MPROBE, "mpi_mprobe")                                                             \
 	/* handle (of the message); of a nonblocking one message_handle instead */                 \
 	WAIT(MPI_MRECV, "mpi_mrecv")                                                               \
 	ROLE(MPI_START, "mpi_start") /* as WAIT, without status */                                 \
@@ -203,6 +204,13 @@ static inline bool site_is_bookkeeping(const struct site_info *site)
 {
 	return site->role == SITE_ROLE_HANDLE ||
 	       (site->role == SITE_ROLE_NAME && site->name[0] == '_' && site->name[1] == '_');
+}
+/* Whether a call starts or ends a library. A program makes it once, so its time says nothing of the
+ * work that the program repeats. */
+static inline bool site_is_once(const struct site_info *site)
+{
+	return site->role == SITE_ROLE_MPI_INIT || (site->call && !strcmp(site->category, "mpi") &&
+						    !strcmp(site->name, "MPI_Finalize"));
 }
 /* Whether a hit of this kind of site is a log message. */
 static inline bool site_kind_is_log(unsigned kind)
