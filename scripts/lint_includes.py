@@ -17,10 +17,10 @@ ROOT = pathlib.Path("userspace")
 SOURCES = [ROOT, pathlib.Path("usdt"), pathlib.Path("bpf"), pathlib.Path("include"), pathlib.Path("vmlinux")]
 # The kernel has one for each machine.
 KERNEL_BY_MACHINE = {"pt_regs"}
-# What the records show; the sums of an answer; calls that wait for GPUs and ranks; what ended a
-# wait; its cause; the walk from thread to thread.
+# What the records show; waits that do not end; the sums of an answer; calls that wait for GPUs and
+# ranks; what ended a wait; its cause; the walk from thread to thread.
 WHY = "analyze/why"
-WHY_FOLDERS = ("lookup", "parts", "await", "series", "cause", "walk")
+WHY_FOLDERS = ("lookup", "hang", "parts", "await", "series", "cause", "walk")
 MAY_EXIT = ("util", "model", "symbolize", "analyze", "render", "export", "cmd")
 TAG = re.compile(r"\b(?:struct|union|enum) (\w+)\s*\{")
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)

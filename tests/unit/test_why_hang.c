@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "analyze/why/why_hang.h"
+#include "analyze/why/hang/why_hang.h"
 #include "analyze/why/why_pick.h"
 #include "fake_names.h"
 #include "why_capture.h"

@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/why/why_meaning_internal.h"
-#include "analyze/why/why_worker_internal.h"
+#include "analyze/why/lookup/why_meaning.h"
+#include "analyze/why/lookup/why_worker.h"
 #include "docs_page.h"
 
 /* The meaning of a stack. `stack` names its functions with blanks between them, innermost first; ?

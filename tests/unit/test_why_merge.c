@@ -5,7 +5,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "analyze/why/why_merge.h"
+#include "analyze/why/parts/why_merge.h"
 
 enum { WORKER_A, WORKER_B, WRITER_1, WRITER_2, THREADS };
 

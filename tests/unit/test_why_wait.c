@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "analyze/why/why_wait_internal.h"
+#include "analyze/why/lookup/why_wait.h"
 #include "fake_names.h"
 #include "why_capture.h"
 

@@ -17,7 +17,7 @@
 
 #include "analyze/stragglers.h"
 #include "analyze/why/why_aggregate.h"
-#include "analyze/why/why_hang.h"
+#include "analyze/why/hang/why_hang.h"
 #include "model/model.h"
 
 enum report_sort {

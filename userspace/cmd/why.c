@@ -10,7 +10,7 @@
 #include "cmd/why_record_internal.h"
 #include "analyze/origin/origin.h"
 #include "analyze/report.h"
-#include "analyze/why/why_hang.h"
+#include "analyze/why/hang/why_hang.h"
 #include "analyze/why/why_outside.h"
 #include "analyze/why/why_pick.h"
 #include "analyze/why/why_repeat.h"

@@ -5,11 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/why/why_await_internal.h"
-#include "analyze/why/why_go_internal.h"
-#include "analyze/why/why_instance_internal.h"
+#include "analyze/why/await/why_await.h"
+#include "analyze/why/cause/why_go_answers.h"
+#include "analyze/why/lookup/why_evidence.h"
+#include "analyze/why/walk/why_instance.h"
+#include "analyze/why/walk/why_walk.h"
 #include "analyze/why/why_median_internal.h"
-#include "analyze/why/why_parts_internal.h"
+#include "analyze/why/why_walk_types.h"
 #include "analyze/why/why_whole_internal.h"
 #include "util/memory.h"
 #include "util/terminal.h"

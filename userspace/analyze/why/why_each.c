@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyze/why/why_each_internal.h"
 
-#include "analyze/why/why_await_internal.h"
-#include "analyze/why/why_go_internal.h"
-#include "analyze/why/why_instance_internal.h"
+#include "analyze/why/await/why_await.h"
+#include "analyze/why/cause/why_go_answers.h"
+#include "analyze/why/lookup/why_evidence.h"
+#include "analyze/why/lookup/why_switches.h"
+#include "analyze/why/walk/why_instance.h"
+#include "analyze/why/walk/why_walk.h"
+#include "analyze/why/why_walk_types.h"
 #include "analyze/why/why_whole_internal.h"
 
 /* Number of switches around a slice whose intervals are loaded with it. */

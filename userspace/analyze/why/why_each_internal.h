@@ -4,7 +4,7 @@
 #define WAFFLE_ANALYZE_WHY_WHY_EACH_INTERNAL_H
 
 #include "analyze/why/why.h"
-#include "analyze/why/why_parts_internal.h"
+#include "analyze/why/why_walk_types.h"
 
 /* Spans [first, end) that are explained together, and the time whose intervals are loaded. */
 struct why_batch {

@@ -3,8 +3,12 @@
 
 #include <stdlib.h>
 
-#include "analyze/why/why_await_internal.h"
-#include "analyze/why/why_instance_internal.h"
+#include "analyze/why/await/why_await.h"
+#include "analyze/why/lookup/why_evidence.h"
+#include "analyze/why/lookup/why_switches.h"
+#include "analyze/why/walk/why_instance.h"
+#include "analyze/why/walk/why_walk.h"
+#include "analyze/why/why_walk_types.h"
 #include "analyze/why/why_whole_internal.h"
 #include "util/memory.h"
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "analyze/why/why_worker_internal.h"
+#include "analyze/why/lookup/why_worker.h"
 
 #define LEAST_PARTS 5
 

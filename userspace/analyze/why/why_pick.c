@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/why/why_hang.h"
-#include "analyze/why/why_parts_internal.h"
+#include "analyze/why/hang/why_hang.h"
+#include "analyze/why/lookup/why_go.h"
 #include "util/clock.h"
 #include "util/memory.h"
 #include "util/suggest.h"

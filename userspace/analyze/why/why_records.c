@@ -5,8 +5,8 @@
  */
 #include <stdlib.h>
 
+#include "analyze/why/lookup/why_lookup.h"
 #include "analyze/why/why.h"
-#include "analyze/why/why_parts_internal.h"
 #include "util/memory.h"
 #include "util/search.h"
 

@@ -10,9 +10,12 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "analyze/why/cause/why_go_answers.h"
+#include "analyze/why/lookup/why_evidence.h"
+#include "analyze/why/walk/why_instance.h"
+#include "analyze/why/walk/why_walk.h"
 #include "analyze/why/why_each_internal.h"
-#include "analyze/why/why_go_internal.h"
-#include "analyze/why/why_instance_internal.h"
+#include "analyze/why/why_walk_types.h"
 #include "util/memory.h"
 #include "util/threads.h"
 

@@ -3,8 +3,8 @@
 #ifndef WAFFLE_ANALYZE_WHY_WHY_TYPES_H
 #define WAFFLE_ANALYZE_WHY_WHY_TYPES_H
 
+#include "analyze/why/parts/why_samples.h"
 #include "analyze/why/why_causes_internal.h"
-#include "analyze/why/why_samples.h"
 #include "model/model.h"
 #include "util/strtab.h"
 
@@ -189,7 +189,7 @@ struct why_part {
 	 * the culprit's. */
 	uint32_t step, step_count; /* range in why.steps */
 	/* An event loop waited for its next event until its timeout expired; in
-	 * why_idle_internal.h. */
+	 * why_idle.h. */
 	bool idle;
 	bool capture;           /* the capture itself caused it */
 	struct why_polls polls; /* of its sleeps; sleeps 0: it does not poll */

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "analyze/why/why_hang.h"
+#include "analyze/why/hang/why_hang.h"
 #include "model/model.h"
 #include "symbolize/stack_names.h"
 

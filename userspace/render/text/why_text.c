@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/why/why_merge.h"
+#include "analyze/why/parts/why_merge.h"
 #include "analyze/why/why_waiters.h"
 #include "render/place.h"
 #include "render/text/hang_text.h"

@@ -1,0 +1,624 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Explains blocked time: what the thread waited for, who ended the wait, and what that thread did
+ * meanwhile. */
+#include "analyze/why/cause/why_blocked.h"
+#include "analyze/why/cause/why_blocked_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "analyze/why/await/why_await.h"
+#include "analyze/why/cause/why_running.h"
+#include "analyze/why/hang/why_hang.h"
+#include "analyze/why/lookup/why_evidence.h"
+#include "analyze/why/lookup/why_futex.h"
+#include "analyze/why/lookup/why_lookup.h"
+#include "analyze/why/lookup/why_peers.h"
+#include "analyze/why/lookup/why_signals.h"
+#include "analyze/why/parts/why_sums.h"
+#include "analyze/why/series/why_doubt.h"
+#include "analyze/why/series/why_series.h"
+#include "analyze/why/series/why_waiting.h"
+#include "analyze/why/why_verdict.h"
+#include "analyze/why/why_walk_types.h"
+#include "target/process/descriptors.h"
+#include "util/hash.h"
+#include "util/memory.h"
+#include "util/syscall_names.h"
+
+/* ---- decisions by the kernel stack ---- */
+
+#define SWAP_TEXT "swap"
+
+/* If a thread of a program ended the wait, it had locked the page, perhaps for something else. */
+static struct why_verdict at_swap(struct why_walk *walk, struct why_blocked *blocked)
+{
+	if (!blocked->object)
+		blocked->object = strtab_put(walk->why->texts, SWAP_TEXT, strlen(SWAP_TEXT));
+	return why_blocked_end(walk, blocked, WHY_PAGE_FAULT_MAJOR,
+			       why_blocked_by_program(walk, blocked) ? WHY_GRADE_LIKELY
+								     : WHY_GRADE_CERTAIN,
+			       blocked->thread);
+}
+
+/* Continues with the waker. The stack says what it did. */
+static struct why_verdict follow_waker(struct why_walk *walk, struct why_blocked *blocked,
+				       enum wait_kind kind)
+{
+	const struct meaning_row *row = blocked->stack.meaning.rows[MEANING_WAIT];
+
+	blocked->kind = kind;
+	if (kind == WAIT_MUTEX && !blocked->object)
+		blocked->object = strtab_put(walk->why->texts, row->text, strlen(row->text));
+	return why_blocked_woken_by(walk, blocked,
+				    why_blocked_is_shared(blocked) ? WHY_GRADE_LIKELY
+								   : WHY_GRADE_CERTAIN);
+}
+
+static bool is_major(const struct why_walk *walk, const struct why_blocked *blocked)
+{
+	const struct model_fault *fault =
+		why_fault_during(walk->model, blocked->thread, blocked->from, blocked->to);
+
+	return fault && fault->major;
+}
+
+/* Applies a rule of the table of stacks (why_meaning.h). Undecided if the rule does not fit this
+ * wait. */
+static struct why_verdict by_meaning(struct why_walk *walk, struct why_blocked *blocked)
+{
+	bool thread = blocked->waker.thread != MODEL_NONE && !blocked->waker.interrupt;
+	bool fault = blocked->kind == WAIT_FAULT;
+
+	switch (blocked->stack.meaning.rule) {
+	case MEANING_LOCK:
+		return thread ? follow_waker(walk, blocked, WAIT_MUTEX) : WHY_UNDECIDED;
+	case MEANING_THREAD:
+		return thread ? follow_waker(walk, blocked, WAIT_OTHER) : WHY_UNDECIDED;
+	case MEANING_CHILD:
+		return thread ? follow_waker(walk, blocked, WAIT_CHILD) : WHY_UNDECIDED;
+	case MEANING_STOPPED:
+		/* Who continues a stopped thread need not be who stopped it. */
+		return why_blocked_end(walk, blocked, WHY_STOPPED, WHY_GRADE_LIKELY,
+				       thread ? blocked->waker.thread : MODEL_NONE);
+	case MEANING_GPU:
+		return why_blocked_end(walk, blocked, WHY_GPU, WHY_GRADE_LIKELY, blocked->thread);
+	case MEANING_SERVER:
+		return why_blocked_end(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY, MODEL_NONE);
+	case MEANING_READ:
+		return fault ? WHY_UNDECIDED : why_blocked_at_device(walk, blocked, false);
+	case MEANING_WRITE:
+		return why_blocked_at_device(walk, blocked, true);
+	case MEANING_DIRTY:
+		return why_blocked_dirty_throttled(walk, blocked);
+	case MEANING_SWAP:
+		return at_swap(walk, blocked);
+	case MEANING_RECLAIM:
+		return fault && !is_major(walk, blocked)
+			       ? why_blocked_end(walk, blocked, WHY_PAGE_FAULT_MINOR,
+						 WHY_GRADE_LIKELY, blocked->thread)
+			       : WHY_UNDECIDED;
+	default:
+		return WHY_UNDECIDED;
+	}
+}
+
+#define OPEN_TEXT "still waits when the capture ends"
+#define DEADLOCK_TEXT "deadlock: the chain of owners leads back to it"
+
+/* Whether the owner has waited itself since before this wait began. Then it has not run meanwhile,
+ * so that it has held the lock all the time. */
+static bool owner_is_old(const struct model *model, uint32_t owner,
+			 const struct model_open_wait *wait)
+{
+	const struct model_open_wait *own = model_open_wait_of(model, owner);
+
+	return own && (own->before || own->from_ts <= wait->from_ts);
+}
+
+/* The wait goes on when the capture ends, and the memory of the program says who owns the lock.
+ * Undecided if it does not. */
+static struct why_verdict at_owned(struct why_walk *walk, struct why_blocked *blocked)
+{
+	const struct model_open_wait *wait = model_open_wait_of(walk->model, blocked->thread);
+	struct why_step *step = &walk->path[walk->depth - 1];
+	enum why_grade grade = WHY_GRADE_LIKELY;
+	uint32_t owner;
+	bool sure;
+
+	if (!wait || wait->from_ts != blocked->interval->from_ts)
+		return WHY_UNDECIDED;
+	owner = why_hang_owner(walk->model, walk->names, wait, &sure);
+	if (owner == MODEL_NONE || !model_is_traced(walk->model, owner))
+		return WHY_UNDECIDED;
+	if (sure && owner_is_old(walk->model, owner, wait))
+		grade = WHY_GRADE_CERTAIN;
+	if (!(wait->flags & WAFFLE_OPEN_WAIT_JOIN))
+		blocked->kind = WAIT_MUTEX;
+	step->owned = true;
+	step->by = owner;
+	if (!why_walk_is_on_path(walk, owner))
+		return why_blocked_follow(walk, blocked, owner, grade);
+	step->meaning = strtab_put(walk->why->texts, DEADLOCK_TEXT, strlen(DEADLOCK_TEXT));
+	return why_blocked_end(walk, blocked, WHY_LOCK, grade, owner);
+}
+
+#define ALONE_TEXT "no other process holds the other end"
+#define MUTUAL_TEXT "the chain of pipes leads back to it"
+
+/* The wait for a pipe goes on when the capture ends, and one process holds the other end then. It
+ * is followed if it has one thread. Undecided if that process is unknown, or if another thread of
+ * the same process may be the one. */
+static struct why_verdict at_held(struct why_walk *walk, struct why_blocked *blocked)
+{
+	uint32_t peer = blocked->kind == WAIT_PIPE ? why_socket_peer(walk, blocked->facts.object)
+						   : MODEL_NONE;
+	struct why_step *step = &walk->path[walk->depth - 1];
+	bool alone = peer != MODEL_NONE && why_is_only_thread(walk, peer);
+
+	if (peer == MODEL_NONE || !model_is_traced(walk->model, peer))
+		return WHY_UNDECIDED;
+	if (walk->model->threads.data[peer].pid == walk->model->threads.data[blocked->thread].pid) {
+		step->meaning = strtab_put(walk->why->texts, ALONE_TEXT, strlen(ALONE_TEXT));
+		return why_blocked_end(walk, blocked, WHY_PIPE,
+				       alone ? WHY_GRADE_LIKELY : WHY_GRADE_UNKNOWN,
+				       alone ? peer : MODEL_NONE);
+	}
+	step->by = peer;
+	step->owned = alone;
+	if (alone && !why_walk_is_on_path(walk, peer))
+		return why_blocked_follow(walk, blocked, peer, WHY_GRADE_LIKELY);
+	if (alone)
+		step->meaning = strtab_put(walk->why->texts, MUTUAL_TEXT, strlen(MUTUAL_TEXT));
+	return why_blocked_end(walk, blocked, WHY_PIPE, WHY_GRADE_LIKELY, peer);
+}
+
+/* The main thread of the only process that a process has started and that lives; MODEL_NONE: there
+ * is none, there are several, or it is not recorded. */
+static uint32_t only_child(struct why_walk *walk, uint32_t pid)
+{
+	const struct model *model = walk->model;
+	uint32_t child = MODEL_NONE;
+
+	walk->why->searched += model->processes.len;
+	for (size_t i = 0; i < model->processes.len; i++) {
+		const struct model_process *process = &model->processes.data[i];
+
+		if (process->ppid != pid || process->main_thread >= model->threads.len ||
+		    model->threads.data[process->main_thread].exit_ts)
+			continue;
+		if (child != MODEL_NONE || !model_is_traced(model, process->main_thread))
+			return MODEL_NONE;
+		child = process->main_thread;
+	}
+	return child;
+}
+
+/* The wait for a child goes on when the capture ends. Other children may be unknown. */
+static struct why_verdict at_child(struct why_walk *walk, struct why_blocked *blocked)
+{
+	uint32_t child = blocked->kind == WAIT_CHILD
+				 ? only_child(walk, walk->model->threads.data[blocked->thread].pid)
+				 : MODEL_NONE;
+
+	if (child == MODEL_NONE || why_walk_is_on_path(walk, child))
+		return WHY_UNDECIDED;
+	walk->path[walk->depth - 1].by = child;
+	walk->path[walk->depth - 1].owned = true;
+	return why_blocked_follow(walk, blocked, child, WHY_GRADE_LIKELY);
+}
+
+/* The wait goes on when the capture ends. What it is for is known, and not who is to end it. */
+static struct why_verdict at_open(struct why_walk *walk, struct why_blocked *blocked)
+{
+	static const enum why_cause causes[] = {
+		[WAIT_MUTEX] = WHY_LOCK,         [WAIT_GIL] = WHY_GIL,
+		[WAIT_PIPE] = WHY_PIPE,          [WAIT_SOCKET] = WHY_SOCKET,
+		[WAIT_CHILD] = WHY_PROCESS_EXIT,
+	};
+	enum why_cause cause = WHY_UNKNOWN;
+
+	if (blocked->kind < sizeof(causes) / sizeof(causes[0]) && causes[blocked->kind])
+		cause = causes[blocked->kind];
+	else if (why_is_terminal(blocked->facts.object))
+		cause = WHY_PIPE;
+	walk->path[walk->depth - 1].meaning =
+		strtab_put(walk->why->texts, OPEN_TEXT, strlen(OPEN_TEXT));
+	/* Another thread waits for this one, which need not end soon. */
+	if (cause == WHY_UNKNOWN && blocked->link)
+		return why_verdict_end(walk, why_cause_behind(blocked->link),
+				       why_grade_least(blocked->grade, WHY_GRADE_LIKELY),
+				       blocked->thread, blocked->link->object);
+	return why_blocked_end(walk, blocked, cause, WHY_GRADE_UNKNOWN, MODEL_NONE);
+}
+
+static struct why_verdict by_end_of_capture(struct why_walk *walk, struct why_blocked *blocked)
+{
+	struct why_verdict verdict = at_owned(walk, blocked);
+
+	if (verdict.kind == WHY_VERDICT_NONE)
+		verdict = at_held(walk, blocked);
+	if (verdict.kind == WHY_VERDICT_NONE)
+		verdict = at_child(walk, blocked);
+	return verdict.kind == WHY_VERDICT_NONE ? at_open(walk, blocked) : verdict;
+}
+
+#define UNREPORTED_TEXT "the kernel did not report what woke it"
+
+/* The wait has ended, and nobody is known to have ended it. The kernels of some virtual machines
+ * report nothing that an interrupt does while a thread of the machine's agent has the CPU. */
+static struct why_verdict at_unreported(struct why_walk *walk, struct why_blocked *blocked)
+{
+	if (!blocked->waker.reported)
+		walk->path[walk->depth - 1].meaning =
+			strtab_put(walk->why->texts, UNREPORTED_TEXT, strlen(UNREPORTED_TEXT));
+	return why_blocked_end(walk, blocked, WHY_UNKNOWN, WHY_GRADE_UNKNOWN, MODEL_NONE);
+}
+
+static struct why_verdict by_kind(struct why_walk *walk, struct why_blocked *blocked)
+{
+	bool known = blocked->waker.thread != MODEL_NONE || blocked->waker.interrupt;
+	enum why_grade by_interrupt =
+		blocked->waker.interrupt ? WHY_GRADE_CERTAIN : WHY_GRADE_LIKELY;
+	struct why_verdict verdict = WHY_UNDECIDED;
+
+	if (why_blocked_is_own_hold(walk, blocked))
+		return why_blocked_end_held(walk, blocked, blocked->waker.thread);
+	if (blocked->by_signal)
+		return why_blocked_signalled(walk, blocked);
+	switch (blocked->kind) {
+	case WAIT_STOPPED:
+		return why_blocked_at_stop(walk, blocked);
+	case WAIT_SLEEP:
+		return why_blocked_at_sleep(walk, blocked);
+	case WAIT_FAULT:
+		return why_blocked_at_fault(walk, blocked);
+	case WAIT_FILE_READ:
+	case WAIT_FILE_WRITE:
+		return why_blocked_at_device(walk, blocked, blocked->kind == WAIT_FILE_WRITE);
+	case WAIT_TIMER:
+		return why_blocked_end(walk, blocked, WHY_TIMER, by_interrupt, blocked->thread);
+	case WAIT_GPU:
+		/* A driver also waits for timers and for other devices. */
+		return why_blocked_end(walk, blocked, WHY_GPU, WHY_GRADE_LIKELY, blocked->thread);
+	default:
+		break;
+	}
+	if (!known && blocked->interval->open)
+		return by_end_of_capture(walk, blocked);
+	if (!known && blocked->kind == WAIT_GIL)
+		return why_blocked_timeout(walk, blocked);
+	if (!known)
+		return at_unreported(walk, blocked);
+	if (blocked->facts.task_state & WAFFLE_TASK_UNINTERRUPTIBLE)
+		return why_blocked_at_unknown_device(walk, blocked);
+	if (blocked->kind == WAIT_POLL)
+		verdict = why_blocked_polled_device(walk, blocked);
+	if (verdict.kind != WHY_VERDICT_NONE)
+		return verdict;
+	if (blocked->waker.interrupt)
+		return why_blocked_interrupted(walk, blocked);
+	return why_blocked_woken_by(walk, blocked, why_blocked_grade_of_waker(walk, blocked));
+}
+
+/* ---- series of waits ---- */
+
+/* Whether the thread that ends the series waits for this one meanwhile. Then this thread did work
+ * in between, and the present wake-up was not in vain. */
+static bool waits_for_it(struct why_walk *walk, const struct why_blocked *blocked, uint32_t thread)
+{
+	size_t index = why_intervals_after(&walk->intervals, thread, blocked->to - 1);
+	struct why_waker waker;
+
+	if (index >= walk->intervals.threads[thread].intervals.len ||
+	    walk->intervals.threads[thread].intervals.data[index].state != WAFFLE_THREAD_BLOCKED ||
+	    walk->intervals.threads[thread].intervals.data[index].from_ts >= blocked->to)
+		return false;
+	waker = why_waker_of(walk, thread, index);
+	return waker.thread == blocked->thread && !waker.interrupt;
+}
+
+/* The instance is the thread's time, and the thread is in no span. So nothing shows what it waits
+ * for. */
+static bool is_outside(const struct why_walk *walk, const struct why_blocked *blocked)
+{
+	uint64_t ignored;
+
+	return !blocked->link &&
+	       why_intervals_span(&walk->intervals, blocked->thread, blocked->interval->from_ts,
+				  &ignored) == MODEL_NONE;
+}
+
+/* Whether each wake-up ends a wait of this kind, if the thread is in no span: then it waits for
+ * whatever comes next, and handles that. */
+static bool is_idle(struct why_walk *walk, const struct why_blocked *blocked)
+{
+	const struct why_series *series;
+
+	if (blocked->kind != WAIT_FUTEX)
+		return why_waits_for_any(blocked->kind);
+	/* A broadcast may be for others. If the thread still waits when the capture ends, nothing
+	 * shows which wake-up was for this one. */
+	series = why_series_of(walk, &blocked->waiting, blocked->thread, blocked->index);
+	return walk->intervals.threads[blocked->thread].intervals.data[series->last].open;
+}
+
+#define AWAKE_TEXT "came while it was awake, when only that thread ran"
+
+/* What it waited for came after its last timeout. */
+static void end_awake(struct why_walk *walk, struct why_blocked *blocked, struct why_step *step,
+		      uint32_t thread)
+{
+	blocked->waker = (struct why_waker){.thread = thread, .inferred = true};
+	blocked->grade = why_grade_least(blocked->grade, WHY_GRADE_LIKELY);
+	step->meaning = strtab_put(walk->why->texts, AWAKE_TEXT, strlen(AWAKE_TEXT));
+}
+
+#define MISSED_TEXT                                                                                \
+	"woken for another request; what this one waited for may have come while it was awake"
+
+/* A loop was woken for another request, and this one was answered, too. */
+static void end_missed(struct why_walk *walk, struct why_blocked *blocked, struct why_step *step,
+		       const struct why_series *series)
+{
+	blocked->missed = true;
+	/* What became ready is the other request's connection. */
+	step->object = blocked->object = 0;
+	blocked->waker = (struct why_waker){.thread = series->done_by, .inferred = true};
+	step->meaning = strtab_put(walk->why->texts, MISSED_TEXT, strlen(MISSED_TEXT));
+}
+
+static struct why_verdict at_missed(struct why_walk *walk, struct why_blocked *blocked)
+{
+	if (blocked->waker.thread == MODEL_NONE)
+		return why_blocked_end(walk, blocked, WHY_UNKNOWN, WHY_GRADE_UNKNOWN, MODEL_NONE);
+	return why_blocked_follow(walk, blocked, blocked->waker.thread, WHY_GRADE_LIKELY);
+}
+
+/* The last wait of a series ends the others. */
+static void end_series(struct why_walk *walk, struct why_blocked *blocked, struct why_step *step,
+		       const struct why_series *series)
+{
+	blocked->waker = series->waker;
+	blocked->end_ts =
+		walk->intervals.threads[blocked->thread].intervals.data[series->last].to_ts;
+	step->series_first = (uint32_t)series->first;
+	step->series_last = (uint32_t)series->last;
+	if (series->last > blocked->index)
+		step->later_ts = why_switched_in(walk, blocked->thread, series->last);
+}
+
+/* If the thread waits for the same thing again, the waker did not end its wait. */
+static void find_end(struct why_walk *walk, struct why_blocked *blocked, struct why_step *step)
+{
+	const struct why_series *series =
+		why_series_of(walk, &blocked->waiting, blocked->thread, blocked->index);
+	bool thread = series->waker.thread < walk->model->threads.len && !series->waker.interrupt;
+
+	if (blocked->grade == WHY_GRADE_CERTAIN &&
+	    why_is_doubtful(walk, &blocked->waiting, blocked->thread, blocked->index))
+		blocked->grade = WHY_GRADE_LIKELY;
+	if (!series->missed && series->last > blocked->index && thread &&
+	    (why_walk_is_on_path(walk, series->waker.thread) ||
+	     waits_for_it(walk, blocked, series->waker.thread))) {
+		blocked->grade = why_grade_least(blocked->grade, WHY_GRADE_LIKELY);
+		blocked->by_signal =
+			why_ended_by_signal(walk, blocked->thread, blocked->interval->to_ts,
+					    &blocked->waker, blocked->kind);
+		return;
+	}
+	blocked->by_signal = series->by_signal;
+	if (series->last > blocked->index || series->first < blocked->index)
+		end_series(walk, blocked, step, series);
+	if (series->served)
+		blocked->grade = why_grade_least(blocked->grade, WHY_GRADE_LIKELY);
+	if (series->missed)
+		end_missed(walk, blocked, step, series);
+	else if (series->done_by != MODEL_NONE && !why_walk_is_on_path(walk, series->done_by))
+		end_awake(walk, blocked, step, series->done_by);
+}
+
+static const char *variable_at(const struct why_walk *walk, uint32_t thread, uint64_t ts,
+			       uint64_t address)
+{
+	return stack_names_variable(walk->names, walk->model->threads.data[thread].pid, ts,
+				    address);
+}
+
+/* Threads wait for the same things again and again, so we cache the texts. */
+static uint32_t known_text(struct why_walk *walk, const struct wait_facts *facts,
+			   enum wait_kind kind)
+{
+	struct why_object_text wanted = {.object = facts->object}, *known;
+
+	if (!facts->object) {
+		if (facts->variable || !wait_has_futex(facts, kind))
+			return wait_object_text(walk->why->texts, facts, kind);
+		wanted.address = wait_futex_address(facts);
+	}
+	known = &walk->object_texts[hash_number((uintptr_t)wanted.object ^ wanted.address) >>
+				    (64 - WHY_OBJECT_TEXT_BITS)];
+	if (known->object != wanted.object || known->address != wanted.address || !known->text) {
+		wanted.text = wait_object_text(walk->why->texts, facts, kind);
+		*known = wanted;
+	}
+	return known->text;
+}
+
+/* The text of what it waits for; 0: unknown. */
+static uint32_t object_of(struct why_walk *walk, const struct why_blocked *blocked)
+{
+	const struct wait_facts *facts = &blocked->facts;
+	uint32_t pid = walk->model->threads.data[blocked->thread].pid;
+
+	if (!facts->object && facts->args && wait_has_mapping(facts))
+		return why_mapped_file(walk, pid, facts->args[0], blocked->from);
+	return known_text(walk, facts, blocked->kind);
+}
+
+/* The device that holds the file that it waits for; 0: unknown. The node of a device in /dev lies
+ * on another device, and a pipe or a socket lies on none. */
+static uint32_t device_of(const struct wait_facts *facts)
+{
+	const struct store_object *object = facts->object;
+
+	if (!object || object->name[0] != '/' || !strncmp(object->name, "/dev/", 5))
+		return 0;
+	return object->dev;
+}
+
+/* Whether this wait is the one that a GPU call makes for the GPU. A driver may also wait for other
+ * things. */
+static bool is_of_call(const struct why_blocked *blocked)
+{
+	if (blocked->kind == WAIT_STOPPED || blocked->kind == WAIT_FAULT ||
+	    futex_use_is_lock(blocked->facts.futex))
+		return false;
+	return !(blocked->facts.task_state & WAFFLE_TASK_UNINTERRUPTIBLE) ||
+	       blocked->kind == WAIT_GPU || blocked->stack.meaning.rule == MEANING_GPU;
+}
+
+/* The records do not say which thread runs a host function. It is likely the thread of the process
+ * that ends the wait. */
+static struct why_verdict by_call(struct why_walk *walk, struct why_blocked *blocked,
+				  const struct why_await *await)
+{
+	const struct model *model = walk->model;
+	uint32_t thread = blocked->waker.thread, object;
+
+	if (blocked->waker.interrupt || !model_is_traced(model, thread) ||
+	    model->threads.data[thread].pid != model->threads.data[blocked->thread].pid)
+		return why_await_verdict(walk, await, blocked->grade);
+	object = why_await_host(walk, await);
+	if (!object)
+		return why_await_verdict(walk, await, blocked->grade);
+	blocked->kind = WAIT_OTHER;
+	blocked->object = object;
+	return why_blocked_follow(walk, blocked, thread, WHY_GRADE_LIKELY);
+}
+
+static struct why_step *blocked_push(struct why_walk *walk, const struct why_blocked *blocked)
+{
+	struct why_step *step = why_walk_push(walk, blocked->thread, WAFFLE_THREAD_BLOCKED,
+					      blocked->from, blocked->to);
+
+	step->syscall = blocked->interval->syscall;
+	step->args = blocked->interval->args;
+	step->task_state = blocked->interval->task_state;
+	step->object = blocked->object;
+	step->meaning = blocked->stack.text;
+	step->dev = device_of(&blocked->facts);
+	step->in_ts = why_switched_in(walk, blocked->thread, blocked->index);
+	if (blocked->wait)
+		step->wait = (uint32_t)(blocked->wait - walk->model->waits.data);
+	return step;
+}
+
+/* The timeout of an event loop expired: it had nothing to do. A timer with a descriptor is an
+ * event, and then the object is that one. In a span, or on the way of a chain, somebody waits for
+ * the timeout. A thread that calls poll() may wait for the answer to a request. */
+static bool is_idle_loop(const struct why_walk *walk, const struct why_blocked *blocked,
+			 const struct why_verdict *verdict)
+{
+	const char *object = strtab_get(walk->why->texts, blocked->object);
+
+	return verdict->kind == WHY_VERDICT_END && verdict->cause == WHY_TIMER &&
+	       blocked->kind == WAIT_POLL && blocked->waiting.outside &&
+	       syscall_name_is_epoll(blocked->facts.syscall) &&
+	       (!*object || descriptor_is_epoll(object));
+}
+
+/* The program's functions show a lock of its own. While it sleeps to try again, that is still a
+ * sleep. */
+static void find_program_lock(struct why_walk *walk, struct why_blocked *blocked)
+{
+	blocked->program_lock = why_program_lock(walk, blocked);
+	if (!blocked->program_lock)
+		return;
+	blocked->grade = why_grade_least(blocked->grade, WHY_GRADE_LIKELY);
+	if (blocked->kind != WAIT_SLEEP)
+		blocked->kind = WAIT_MUTEX;
+}
+
+/* The step has the descriptor or futex as its object. */
+static void set_program_lock(struct why_walk *walk, struct why_blocked *blocked,
+			     struct why_step *step)
+{
+	char text[128];
+	int len = snprintf(text, sizeof(text), "waits for %s",
+			   strtab_get(walk->why->texts, blocked->program_lock));
+
+	blocked->object = blocked->program_lock;
+	if (!step->meaning && len < (int)sizeof(text))
+		step->meaning = strtab_put(walk->why->texts, text, (size_t)len);
+}
+
+struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_stretch *stretch)
+{
+	const struct why_link *link = stretch->link;
+	uint32_t thread = stretch->thread;
+	struct why_blocked blocked = {
+		.thread = thread,
+		.interval = stretch->interval,
+		.index = stretch->index,
+		.from = stretch->from,
+		.to = stretch->to,
+		.waker = why_waker_of(walk, thread, stretch->index),
+		.grade = stretch->grade,
+		.link = link,
+	};
+	struct why_verdict verdict = WHY_UNDECIDED;
+	struct why_step *step;
+	bool of_call;
+
+	blocked.facts = why_facts_of(walk, thread, blocked.interval, &blocked.wait);
+	if (wait_has_futex(&blocked.facts, WAIT_FUTEX)) {
+		blocked.facts.futex = why_futex_use(walk, thread, blocked.interval, blocked.wait);
+		blocked.facts.variable =
+			variable_at(walk, thread, blocked.from, wait_futex_address(&blocked.facts));
+	}
+	blocked.kind = wait_kind_of(&blocked.facts);
+	if (blocked.wait)
+		why_stack_meaning(walk, blocked.wait->kernel_stack, &blocked.stack);
+	/* While the thread is stopped, it does not wait for the object of its system call. */
+	if (blocked.kind != WAIT_STOPPED && blocked.stack.meaning.rule != MEANING_STOPPED)
+		blocked.object = object_of(walk, &blocked);
+	find_program_lock(walk, &blocked);
+	step = blocked_push(walk, &blocked);
+	blocked.end_ts = blocked.interval->to_ts;
+	blocked.waiting = (struct why_waiting){
+		.kind = blocked.kind,
+		.uninterruptible = blocked.facts.task_state & WAFFLE_TASK_UNINTERRUPTIBLE,
+		.ends = blocked.facts.futex == FUTEX_USE_ENDS,
+		.lists = blocked.kind == WAIT_POLL && !wait_has_descriptor(&blocked.facts),
+		.writes = wait_is_for_room(&blocked.facts, blocked.kind),
+		.from_ts = link && link->until_ts ? link->from_ts : walk->instance->from_ts,
+		.until_ts = link && link->until_ts ? link->until_ts : walk->end_ts,
+	};
+	if (is_outside(walk, &blocked)) {
+		blocked.waiting.idle = is_idle(walk, &blocked);
+		blocked.waiting.outside = true;
+	}
+	blocked.waiting.any |= why_go_is_any(walk, &blocked);
+	of_call = stretch->await.sync != MODEL_NONE && !why_await_polls(walk, &stretch->await) &&
+		  is_of_call(&blocked);
+	if (!of_call && blocked.stack.meaning.rule != MEANING_STOPPED) {
+		find_end(walk, &blocked, step);
+		if (!blocked.missed && why_blocked_find_ready(walk, &blocked, step->series_last))
+			step->object = blocked.object = object_of(walk, &blocked);
+	}
+	if (blocked.program_lock)
+		set_program_lock(walk, &blocked, step);
+	step->by = blocked.waker.thread;
+	step->interrupt = blocked.waker.interrupt;
+	if (of_call)
+		verdict = by_call(walk, &blocked, &stretch->await);
+	else if (blocked.missed)
+		verdict = at_missed(walk, &blocked);
+	else if (blocked.kind != WAIT_STOPPED)
+		verdict = by_meaning(walk, &blocked);
+	if (verdict.kind == WHY_VERDICT_NONE)
+		verdict = by_kind(walk, &blocked);
+	verdict.idle = is_idle_loop(walk, &blocked, &verdict);
+	return why_go_at_idle(walk, &blocked, verdict);
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Explains blocked time. */
+#ifndef WAFFLE_ANALYZE_WHY_CAUSE_WHY_BLOCKED_H
+#define WAFFLE_ANALYZE_WHY_CAUSE_WHY_BLOCKED_H
+
+#include "analyze/why/why_verdict.h"
+#include "analyze/why/why_walk_types.h"
+
+/* Explains blocked time. */
+struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_stretch *stretch);
+
+#endif

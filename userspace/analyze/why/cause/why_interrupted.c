@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Waits that an interrupt ended. The kernel stack and the wait show what the interrupt was for. */
+#include "analyze/why/cause/why_blocked_internal.h"
+
+#include <string.h>
+
+#include "analyze/why/lookup/why_evidence.h"
+#include "analyze/why/lookup/why_peers.h"
+#include "analyze/why/lookup/why_peers_wait.h"
+#include "analyze/why/parts/why_sums.h"
+#include "analyze/why/why_verdict.h"
+#include "analyze/why/why_walk_types.h"
+#include "target/process/descriptors.h"
+
+static uint64_t ran_ns(const struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to)
+{
+	const struct why_thread *of = &walk->intervals.threads[thread];
+	uint64_t sum = 0;
+
+	for (size_t i = why_intervals_after(&walk->intervals, thread, from);
+	     i < of->intervals.len && of->intervals.data[i].from_ts < to; i++) {
+		const struct why_interval *interval = &of->intervals.data[i];
+
+		if (interval->state == WAFFLE_THREAD_RUNNING)
+			sum += (interval->to_ts < to ? interval->to_ts : to) -
+			       (interval->from_ts > from ? interval->from_ts : from);
+	}
+	return sum;
+}
+
+/* Limit of the threads to compare. */
+#define THREADS_MAX 1024
+
+/* The holder may release the GIL just when the waiter checks it by itself, so nobody wakes the
+ * waiter. We assume that the thread of the process that ran longest held the lock. */
+static uint32_t gil_holder(const struct why_walk *walk, const struct why_blocked *blocked)
+{
+	const struct model *model = walk->model;
+	uint32_t pid = model->threads.data[blocked->thread].pid, found = MODEL_NONE;
+	size_t first = why_traced_of(walk, pid);
+	uint64_t most = 0;
+
+	for (size_t at = first; at < walk->traced.len && at - first < THREADS_MAX; at++) {
+		uint32_t thread = walk->traced.data[at];
+		uint64_t ns;
+
+		if (model->threads.data[thread].pid != pid)
+			break;
+		walk->why->searched++;
+		if (thread == blocked->thread)
+			continue;
+		ns = ran_ns(walk, thread, blocked->from, blocked->to);
+		if (ns > most) {
+			most = ns;
+			found = thread;
+		}
+	}
+	return found;
+}
+
+struct why_verdict why_blocked_timeout(struct why_walk *walk, struct why_blocked *blocked)
+{
+	uint32_t holder = blocked->kind == WAIT_GIL ? gil_holder(walk, blocked) : MODEL_NONE;
+
+	if (blocked->program_lock)
+		return why_blocked_end(walk, blocked, WHY_LOCK, WHY_GRADE_LIKELY, MODEL_NONE);
+	if (holder == MODEL_NONE)
+		return why_blocked_end(walk, blocked, WHY_TIMER, WHY_GRADE_LIKELY, blocked->thread);
+	blocked->waker.thread = holder;
+	return why_blocked_woken_by(walk, blocked, WHY_GRADE_LIKELY);
+}
+
+/* The timer that wakes a thread may call it without a function of its own on the stack. Timers of
+ * the connection wake threads through the socket. */
+static bool is_receive_timeout(uint32_t hints)
+{
+	return hints & WHY_HINT_TIMER || (hints & WHY_HINT_TIMERS && !(hints & WHY_HINT_SOCKET));
+}
+
+/* Whether the peer is certainly the thread that uses the other end of the connection: it waited
+ * there, or its process has no other thread. */
+static bool is_user(struct why_walk *walk, const struct why_blocked *blocked, uint32_t peer)
+{
+	return why_has_socket_waiter(walk, blocked->facts.object) || why_is_only_thread(walk, peer);
+}
+
+static struct why_verdict socket_interrupt(struct why_walk *walk, struct why_blocked *blocked)
+{
+	uint32_t peer = why_socket_peer(walk, blocked->facts.object);
+
+	if (is_receive_timeout(blocked->waker.hints))
+		return why_blocked_end(walk, blocked, WHY_TIMER,
+				       blocked->waker.hints & WHY_HINT_TIMER ? WHY_GRADE_CERTAIN
+									     : WHY_GRADE_LIKELY,
+				       blocked->thread);
+	if (peer != MODEL_NONE && peer != blocked->thread && why_walk_is_on_path(walk, peer))
+		return why_blocked_neither_sends(walk, blocked);
+	if (peer != MODEL_NONE && peer != blocked->thread && model_is_traced(walk->model, peer) &&
+	    is_user(walk, blocked, peer))
+		return why_blocked_follow(walk, blocked, peer, WHY_GRADE_LIKELY);
+	return why_blocked_end(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY, peer);
+}
+
+/* How late a timeout in ms may expire: the kernel rounds it up, and may be busy. */
+#define TIMEOUT_LATE_NS 3000000ull
+#define POLL_TIMEOUT_ARG 2
+
+/* Whether the wait ended when its timeout expired. Known for poll(2) only. */
+static bool timeout_fits(const struct why_blocked *blocked)
+{
+	uint64_t ns = blocked->interval->to_ts - blocked->interval->from_ts, timeout_ns;
+	int32_t ms;
+
+	if (!blocked->facts.args || !blocked->facts.syscall ||
+	    strcmp(blocked->facts.syscall, "poll") != 0)
+		return false;
+	ms = (int32_t)blocked->facts.args[POLL_TIMEOUT_ARG];
+	timeout_ns = (uint64_t)ms * 1000000u;
+	return ms > 0 && ns >= timeout_ns && ns < timeout_ns + TIMEOUT_LATE_NS;
+}
+
+/* Whether neither end of a connection that an epoll instance watches sent what made it ready. The
+ * packet is for an established connection, so that no client connects, and from this machine: the
+ * instance may also watch a connection whose other end is not known. */
+static bool neither_sent(struct why_walk *walk, const struct why_blocked *blocked)
+{
+	const uint32_t needed = WHY_HINT_SOCKET | WHY_HINT_TCP | WHY_HINT_BACKLOG;
+	const struct store_object *object = blocked->facts.object;
+
+	return (blocked->waker.hints & needed) == needed && object &&
+	       descriptor_is_epoll(object->name) &&
+	       why_peers_wait(walk, object, blocked->interval->to_ts);
+}
+
+/* An interrupt ended a wait for several things. The kernel stack shows which one; otherwise we
+ * consider the things that an interrupt can signal. */
+static struct why_verdict poll_interrupt(struct why_walk *walk, struct why_blocked *blocked)
+{
+	const struct store_object *object = blocked->facts.object;
+
+	/* It polled nothing else. */
+	if (blocked->waker.hints & WHY_HINT_SOCKET && object &&
+	    !strncmp(object->name, "socket:", strlen("socket:")))
+		return socket_interrupt(walk, blocked);
+	if (neither_sent(walk, blocked))
+		return why_blocked_neither_sends(walk, blocked);
+	if (blocked->waker.hints & WHY_HINT_SOCKET)
+		return why_blocked_end(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY, MODEL_NONE);
+	if (blocked->waker.hints & WHY_HINT_TIMER)
+		return why_blocked_end(walk, blocked, WHY_TIMER, WHY_GRADE_CERTAIN,
+				       blocked->thread);
+	/* The signal that a signalfd waits for, such as that of a limit of time. */
+	if (blocked->waker.hints & WHY_HINT_ALARM || why_blocked_polls_timer(blocked) ||
+	    timeout_fits(blocked))
+		return why_blocked_end(walk, blocked, WHY_TIMER, WHY_GRADE_LIKELY, blocked->thread);
+	return why_blocked_end(walk, blocked, WHY_INTERRUPT, WHY_GRADE_LIKELY, MODEL_NONE);
+}
+
+struct why_verdict why_blocked_interrupted(struct why_walk *walk, struct why_blocked *blocked)
+{
+	switch (blocked->kind) {
+	case WAIT_MUTEX:
+	case WAIT_FUTEX:
+	case WAIT_GIL:
+		return why_blocked_timeout(walk, blocked);
+	case WAIT_SOCKET:
+		return socket_interrupt(walk, blocked);
+	case WAIT_POLL:
+		return poll_interrupt(walk, blocked);
+	case WAIT_SIGNAL:
+		return why_blocked_end(walk, blocked, WHY_TIMER, WHY_GRADE_LIKELY, blocked->thread);
+	default:
+		return why_blocked_end(walk, blocked, WHY_INTERRUPT, WHY_GRADE_LIKELY, MODEL_NONE);
+	}
+}

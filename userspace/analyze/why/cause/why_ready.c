@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Finds the file that became ready in an epoll. The record of the wait has the file that was ready
+ * when the thread got its CPU. */
+#include "analyze/why/cause/why_blocked_internal.h"
+
+#include <string.h>
+
+#include "analyze/why/lookup/why_evidence.h"
+#include "analyze/why/why_walk_types.h"
+#include "target/process/descriptors.h"
+#include "util/syscall_names.h"
+
+/* Wake-ups that only one kind of file can cause. */
+static const struct {
+	uint32_t hint;
+	const char *name; /* a part of that file's name */
+} done_by[] = {{WHY_HINT_SOCKET, "socket:"}, {WHY_HINT_TIMER, "[timerfd]"}};
+
+/* True: the stack of the wake-up shows that something else woke the thread, such as its timeout.
+ * The file became ready later, while the thread waited for a CPU. */
+static bool came_later(const struct store_object *object, uint32_t hints)
+{
+	for (size_t i = 0; i < sizeof(done_by) / sizeof(done_by[0]); i++)
+		if (hints & done_by[i].hint && !strstr(object->name, done_by[i].name))
+			return true;
+	return false;
+}
+
+bool why_blocked_find_ready(const struct why_walk *walk, struct why_blocked *blocked, size_t last)
+{
+	struct wait_facts *facts = &blocked->facts;
+	const struct store_object *object = facts->object;
+
+	if (!syscall_name_is_epoll(facts->syscall))
+		return false;
+	if (last > blocked->index)
+		object = why_wait_object(
+			walk, blocked->thread,
+			&walk->intervals.threads[blocked->thread].intervals.data[last]);
+	if (object && !descriptor_is_epoll(object->name) &&
+	    came_later(object, blocked->waker.hints))
+		object = NULL;
+	if (object == facts->object)
+		return false;
+	facts->object = object;
+	return true;
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Sleeps, stops, and time that waffle-bpf itself held a thread. */
+#include "analyze/why/cause/why_blocked_internal.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "analyze/why/lookup/why_evidence.h"
+#include "analyze/why/lookup/why_lookup.h"
+#include "analyze/why/parts/why_sums.h"
+#include "analyze/why/why_verdict.h"
+#include "analyze/why/why_walk_types.h"
+
+struct why_verdict why_blocked_at_sleep(struct why_walk *walk, struct why_blocked *blocked)
+{
+	enum why_grade grade = blocked->waker.interrupt ? WHY_GRADE_CERTAIN : WHY_GRADE_LIKELY;
+	struct why_verdict verdict;
+
+	/* It was frozen while it slept; we do not know since when. */
+	if (!blocked->waker.interrupt && blocked->waker.thread != MODEL_NONE &&
+	    blocked->waker.hints & WHY_HINT_THAW)
+		return why_blocked_end(walk, blocked, WHY_STOPPED, WHY_GRADE_LIKELY,
+				       blocked->waker.thread);
+	/* A timer's interrupt ends a sleep. */
+	if (blocked->program_lock)
+		verdict = why_blocked_end(walk, blocked, WHY_LOCK, WHY_GRADE_LIKELY, MODEL_NONE);
+	else
+		verdict = why_blocked_end(walk, blocked, WHY_SLEEP, grade, blocked->thread);
+	verdict.polls = why_polls_of(walk, blocked);
+	return verdict;
+}
+
+/* ---- stopped ---- */
+
+/* Limit of the intervals between a stop signal and the stop. */
+#define STOP_WITHIN 1024
+
+/* Whether the thread may already have been stopped between ts and the interval. */
+static bool was_stopped_since(const struct why_walk *walk, uint32_t thread, size_t index,
+			      uint64_t ts)
+{
+	const struct why_thread *of = &walk->intervals.threads[thread];
+
+	for (size_t i = index; i-- && of->intervals.data[i].to_ts > ts;) {
+		walk->why->searched++;
+		if (of->intervals.data[i].task_state & WAFFLE_TASK_STOPPED ||
+		    index - i > STOP_WITHIN)
+			return true;
+	}
+	return false;
+}
+
+/* ---- held by waffle-bpf ---- */
+
+/* Old captures, from before waffle-bpf used fanotify(7): BPF stopped a new program, and the program
+ * counts as the sender. */
+static bool is_own_stop(const struct why_blocked *blocked, const struct model_signal *signal)
+{
+	return signal->signo == SIGSTOP && signal->code == SI_KERNEL &&
+	       signal->sender == blocked->thread && signal->target == blocked->thread;
+}
+
+bool why_blocked_is_own_hold(const struct why_walk *walk, const struct why_blocked *blocked)
+{
+	const char *name = blocked->facts.syscall;
+
+	return name && (!strcmp(name, "execve") || !strcmp(name, "execveat")) &&
+	       !blocked->waker.interrupt && model_is_own(walk->model, blocked->waker.thread);
+}
+
+struct why_verdict why_blocked_end_held(struct why_walk *walk, const struct why_blocked *blocked,
+					uint32_t thread)
+{
+	return why_verdict_end(walk, WHY_STOPPED, blocked->grade, thread, walk->own_hold_text);
+}
+
+struct why_verdict why_blocked_at_stop(struct why_walk *walk, const struct why_blocked *blocked)
+{
+	const struct model_signal *signal =
+		why_stopper(walk->why, blocked->thread, blocked->interval->from_ts);
+
+	/* The signal caused an earlier stop. Something else stops the thread now, such as a
+	 * tracer. */
+	if (blocked->facts.task_state & WAFFLE_TASK_TRACED ||
+	    (signal && was_stopped_since(walk, blocked->thread, blocked->index, signal->ts)))
+		signal = NULL;
+	if (signal && is_own_stop(blocked, signal))
+		return why_blocked_end_held(walk, blocked, MODEL_NONE);
+	if (signal && signal->sender != MODEL_NONE)
+		return why_blocked_end(walk, blocked, WHY_STOPPED, WHY_GRADE_CERTAIN,
+				       signal->sender);
+	return why_blocked_end(walk, blocked, WHY_STOPPED, WHY_GRADE_LIKELY,
+			       blocked->waker.interrupt ? MODEL_NONE : blocked->waker.thread);
+}

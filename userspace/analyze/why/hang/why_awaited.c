@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What open waits without a recorded owner are for, by the functions on their stacks: whether a
+ * lock of Python or Java, the end of a thread, or perhaps just work. */
+#include <string.h>
+
+#include "analyze/why/hang/why_hang_internal.h"
+#include "analyze/why/lookup/why_wait.h"
+
+/* The innermost functions of the program, without those of Python, and the innermost one of these.
+ */
+struct stack_functions {
+	const char *functions[STACK_NAMES_FUNCTIONS];
+	uint32_t count;
+	const char *python, *python_file;
+};
+
+static void function_add(const struct stack_frame *frame, void *arg)
+{
+	struct stack_functions *stack = arg;
+
+	if (frame->cut || !frame->function)
+		return;
+	if (!stack_frame_is_python(frame)) {
+		if (stack->count < STACK_NAMES_FUNCTIONS)
+			stack->functions[stack->count++] = frame->function;
+	} else if (!stack->python) {
+		stack->python = frame->function;
+		stack->python_file = frame->file ?: "";
+	}
+}
+
+/* Whether one of the functions begins so. */
+static bool has_function(const struct stack_functions *stack, const char *const *begins,
+			 size_t begin_count)
+{
+	for (uint32_t i = 0; i < stack->count; i++)
+		for (size_t k = 0; k < begin_count; k++)
+			if (!strncmp(stack->functions[i], begins[k], strlen(begins[k])))
+				return true;
+	return false;
+}
+
+#define HAS_FUNCTION(stack, ...)                                                                   \
+	has_function(stack, (const char *const[]){__VA_ARGS__},                                    \
+		     sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
+
+/* glibc stops a thread for ever, in a wait for a word of its stack that is 0, if the kernel says
+ * that its wait for a priority-inheriting mutex would be a deadlock. The other waits in that
+ * function expect a word that is not 0. */
+static bool is_refused(const struct model *model, const struct model_open_wait *wait,
+		       const struct stack_functions *stack)
+{
+	const uint64_t *args;
+	uint32_t command;
+
+	if (wait->args >= model->syscall_args.len)
+		return false;
+	args = &model->syscall_args.data[wait->args];
+	command = (uint32_t)args[1] & WAIT_FUTEX_COMMAND;
+	return (command == WAIT_FUTEX_WAIT || command == WAIT_FUTEX_WAIT_BITSET) &&
+	       !(uint32_t)args[2] &&
+	       HAS_FUNCTION(stack, "__pthread_mutex_lock_full", "pthread_mutex_lock_full");
+}
+
+/* A lock of Python serves for its condition variables and joins, too. */
+static enum why_awaited python_awaited(const struct stack_functions *stack)
+{
+	const char *base = strrchr(stack->python_file, '/');
+	const char *function = strrchr(stack->python, '.');
+
+	base = base ? base + 1 : stack->python_file;
+	function = function ? function + 1 : stack->python;
+	if (strcmp(base, "threading.py") != 0)
+		return WHY_AWAITS_LOCK;
+	if (!strcmp(function, "wait"))
+		return WHY_AWAITS_UNKNOWN;
+	if (!strcmp(function, "join") || !strcmp(function, "_wait_for_tstate_lock") ||
+	    !strcmp(function, "_shutdown"))
+		return WHY_AWAITS_END;
+	return WHY_AWAITS_LOCK;
+}
+
+enum why_awaited why_awaited_by(const struct model *model, struct stack_names *names,
+				const struct model_open_wait *wait)
+{
+	struct stack_functions stack = {.count = 0};
+	enum futex_use use;
+
+	if (!names || !wait->user_stack || !wait->lock)
+		return WHY_AWAITS_UNKNOWN;
+	stack_names_each(names, wait->user_stack, wait->ts, function_add, &stack);
+	if (is_refused(model, wait, &stack))
+		return WHY_AWAITS_NOTHING;
+	if (HAS_FUNCTION(&stack, "ObjectMonitor::enter", "ObjectMonitor::EnterI"))
+		return HAS_FUNCTION(&stack, "ObjectMonitor::wait") ? WHY_AWAITS_UNKNOWN
+								   : WHY_AWAITS_MONITOR;
+	if (stack.python &&
+	    HAS_FUNCTION(&stack, "lock_PyThread_acquire_lock", "_thread_lock_acquire",
+			 "rlock_acquire", "_thread_RLock_acquire"))
+		return python_awaited(&stack);
+	if (HAS_FUNCTION(&stack, "ThreadHandle_join"))
+		return WHY_AWAITS_END;
+	use = futex_use_by(stack.functions, stack.count);
+	if (use == FUTEX_USE_ENDS)
+		return WHY_AWAITS_END;
+	return futex_use_is_lock(use) ? WHY_AWAITS_PASSED_LOCK : WHY_AWAITS_UNKNOWN;
+}

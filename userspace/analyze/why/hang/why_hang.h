@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Waits that go on when the capture ends, and deadlocks: cycles of threads of which each waits for
+ * a lock that the next one holds. The owners come from the memory of the program, which the capture
+ * read at its end (bpf/record.h: waffle_rec_open_wait).
+ */
+#ifndef WAFFLE_ANALYZE_WHY_HANG_WHY_HANG_H
+#define WAFFLE_ANALYZE_WHY_HANG_WHY_HANG_H
+
+#include "model/model.h"
+#include "symbolize/stack_names.h"
+#include "util/vec.h"
+
+/* What an open wait is for. */
+enum why_awaited {
+	WHY_AWAITS_UNKNOWN, /* perhaps for work */
+	WHY_AWAITS_END,     /* the end of a thread */
+	WHY_AWAITS_LOCK,    /* a lock with an owner, or one of Python */
+	/* A lock whose owner is not recorded. Threads of a pool may hold it in turn while they wait
+	 * for work. */
+	WHY_AWAITS_PASSED_LOCK,
+	WHY_AWAITS_MONITOR, /* that of an object of Java */
+	WHY_AWAITS_NOTHING, /* the C library stopped the thread: its lock would be a deadlock */
+};
+
+/* An open wait. */
+struct why_hung {
+	uint32_t wait; /* index in model.open_waits */
+	/* The thread that holds the lock, or that has to end; MODEL_NONE: unknown. */
+	uint32_t owner;
+	uint32_t next;     /* index in `waits` of the owner's own wait; MODEL_NONE: it is in none */
+	bool sure;         /* a function of the stack shows that it is a lock, or the kernel does */
+	uint32_t deadlock; /* index in `deadlocks`; MODEL_NONE: it is in none */
+	enum why_awaited awaits;
+	/* It is in a deadlock or waits for it, or it may be so: for all of the capture it has
+	 * waited for a lock or the end of a thread. */
+	bool stuck;
+};
+
+/* A cycle; following `next` from `first` leads back to it after `count` waits. */
+struct why_deadlock {
+	uint32_t first, count;
+	bool refused; /* only `first` is known: the kernel refused its lock (EDEADLK); no count */
+};
+
+/* All threads of a process wait for another one of the same process, and none has a timeout. Or
+ * some do, for all of the capture, and for at least two locks. Who has what they wait for is not
+ * known.
+ */
+struct why_standstill {
+	uint32_t thread; /* one of the process */
+	uint32_t threads, of;
+};
+
+struct why_hangs {
+	/* Those in a deadlock first, in its order; then others that are stuck; then those with an
+	 * owner; then uninterruptible ones; then the others. Of each kind the longest first. */
+	VEC(struct why_hung) waits;
+	VEC(struct why_deadlock) deadlocks;
+	VEC(struct why_standstill) standstills; /* without processes that have a deadlock */
+};
+
+/* The owner that an open wait of a model says, unless the functions of its stack show that the wait
+ * is for something else. MODEL_NONE: unknown. *sure as in struct why_hung. `names` may be NULL. */
+uint32_t why_hang_owner(const struct model *model, struct stack_names *names,
+			const struct model_open_wait *wait, bool *sure);
+
+/* The caller frees the result with why_hangs_free(). */
+void why_hangs_find(struct why_hangs *hangs, const struct model *model, struct stack_names *names);
+void why_hangs_free(struct why_hangs *hangs);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of why_hangs_find(). */
+#ifndef WAFFLE_ANALYZE_WHY_HANG_WHY_HANG_INTERNAL_H
+#define WAFFLE_ANALYZE_WHY_HANG_WHY_HANG_INTERNAL_H
+
+#include "analyze/why/hang/why_hang.h"
+
+/* What an open wait is for, by the functions of its stack and the arguments of its call. `names`
+ * may be NULL. In why_awaited.c. */
+enum why_awaited why_awaited_by(const struct model *model, struct stack_names *names,
+				const struct model_open_wait *wait);
+
+/* Marks the waits that are stuck, and adds the processes at a standstill. The waits are in the
+ * order of the model, and have their owners and deadlocks. In why_standstill.c. */
+void why_standstills_find(struct why_hangs *hangs, const struct model *model);
+
+#endif

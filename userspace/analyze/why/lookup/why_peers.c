@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The other end of a connection on this machine. A capture may have very many connections, so both
+ * ends are found by search, not one by one. */
+#include "analyze/why/lookup/why_peers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/why/why_walk_types.h"
+#include "target/process/descriptors.h"
+#include "target/process/pipe_ends.h"
+#include "target/process/terminal.h"
+#include "util/memory.h"
+#include "util/search.h"
+
+#define NO_PEER (MODEL_NONE - 1)
+
+/* "tcp 10.0.0.1:80 <-> 10.0.0.2:5000" in parts, without what follows. */
+struct ends {
+	const char *protocol, *local, *remote;
+	size_t protocol_len, local_len, remote_len;
+	uint32_t host; /* two hosts may both have 127.0.0.1 */
+};
+
+static bool split(const char *detail, struct ends *ends)
+{
+	const char *space = strchr(detail, ' ');
+	const char *between = space ? strstr(space + 1, DESCRIPTOR_BETWEEN) : NULL;
+
+	if (!between)
+		return false;
+	ends->protocol = detail;
+	ends->protocol_len = (size_t)(space - detail);
+	ends->local = space + 1;
+	ends->local_len = (size_t)(between - ends->local);
+	ends->remote = between + strlen(DESCRIPTOR_BETWEEN);
+	ends->remote_len = strcspn(ends->remote, DESCRIPTOR_AFTER);
+	return true;
+}
+
+static int compare_part(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+	if (a_len != b_len)
+		return a_len < b_len ? -1 : 1;
+	return memcmp(a, b, a_len);
+}
+
+/* Orders sockets. `swapped`: b is seen from its other end. */
+static int compare(const struct ends *a, const struct ends *b, bool swapped)
+{
+	int order = (a->host > b->host) - (a->host < b->host);
+
+	if (!order)
+		order = compare_part(a->protocol, a->protocol_len, b->protocol, b->protocol_len);
+
+	if (!order)
+		order = compare_part(a->local, a->local_len, swapped ? b->remote : b->local,
+				     swapped ? b->remote_len : b->local_len);
+	return order ? order
+		     : compare_part(a->remote, a->remote_len, swapped ? b->local : b->remote,
+				    swapped ? b->local_len : b->remote_len);
+}
+
+static struct ends ends_of(const struct store_reader *reader, uint32_t number)
+{
+	const struct store_object *object = store_reader_object(reader, number);
+	struct ends ends = {0};
+
+	split(object->detail, &ends);
+	ends.host = store_pid_host(object->pid);
+	return ends;
+}
+
+static int by_ends(const void *left, const void *right, void *arg)
+{
+	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+	struct ends first = ends_of(arg, a), second = ends_of(arg, b);
+	int order = compare(&first, &second, false);
+
+	return order ? order : a < b ? -1 : a > b;
+}
+
+/* The user of a socket is a thread that waited for it, or else its process's main thread. */
+static void find_users(struct why_walk *walk)
+{
+	const struct model *model = walk->model;
+
+	for (size_t i = 0; i < model->waits.len; i++) {
+		const struct model_wait *wait = &model->waits.data[i];
+
+		if (wait->object && map_get(&walk->socket_users, wait->object) == MAP_NONE)
+			map_put(&walk->socket_users, wait->object, wait->thread);
+	}
+}
+
+static void find_main_threads(struct why_walk *walk)
+{
+	const struct model *model = walk->model;
+
+	for (size_t i = 0; i < model->processes.len; i++) {
+		const struct model_process *process = &model->processes.data[i];
+
+		if (map_get(&walk->main_threads, process->pid) == MAP_NONE)
+			map_put(&walk->main_threads, process->pid, process->main_thread);
+	}
+}
+
+void why_peers_init(struct why_walk *walk)
+{
+	struct store_reader *reader = walk->model->reader;
+	const struct store_object *object;
+	struct ends ends;
+
+	for (uint32_t i = 1; (object = store_reader_object(reader, i)); i++)
+		if (split(object->detail, &ends)) {
+			vec_add(&walk->sockets, i);
+			map_put(&walk->socket_at, object->ino, i);
+		}
+	find_main_threads(walk);
+	if (!walk->sockets.len)
+		return;
+	qsort_r(walk->sockets.data, walk->sockets.len, sizeof(*walk->sockets.data), by_ends,
+		reader);
+	find_users(walk);
+}
+
+void why_peers_free(struct why_walk *walk)
+{
+	vec_free(&walk->sockets);
+	map_free(&walk->socket_at);
+	map_free(&walk->peers);
+	map_free(&walk->socket_users);
+	map_free(&walk->main_threads);
+}
+
+/* Ends on one machine have the same address, or that of its own network. */
+bool why_may_be_remote(const struct store_object *object)
+{
+	const char *colon, *remote;
+	struct ends ends;
+
+	if (!object || !split(object->detail, &ends))
+		return false;
+	colon = memrchr(ends.local, ':', ends.local_len);
+	remote = memrchr(ends.remote, ':', ends.remote_len);
+	if (!colon || !remote || !strncmp(ends.local, "127.", 4))
+		return false;
+	return compare_part(ends.local, (size_t)(colon - ends.local), ends.remote,
+			    (size_t)(remote - ends.remote)) != 0;
+}
+
+bool why_socket_resent(const struct store_object *object, const struct store_object *end)
+{
+	struct ends sender, receiver;
+
+	if (!object || !end || !split(object->detail, &sender) || !split(end->detail, &receiver))
+		return false;
+	sender.host = store_pid_host(object->pid);
+	receiver.host = store_pid_host(end->pid);
+	return sender.remote[sender.remote_len] && !compare(&sender, &receiver, true);
+}
+
+static bool socket_before(struct why_walk *walk, uint32_t socket, const struct ends *wanted)
+{
+	struct ends ends = ends_of(walk->model->reader, socket);
+
+	walk->why->searched++;
+	return compare(&ends, wanted, true) < 0;
+}
+
+static bool is_before(const struct store_reader *reader, uint32_t socket, const struct ends *wanted)
+{
+	struct ends ends = ends_of(reader, socket);
+
+	return compare(&ends, wanted, false) < 0;
+}
+
+/* Limit of the sockets to compare: a capture may describe one several times. */
+#define SHARED_MAX 16
+
+uint32_t why_socket_other_end(struct why_walk *walk, const struct store_object *object)
+{
+	const struct store_reader *reader = walk->model->reader;
+	struct ends wanted, ends;
+	uint32_t socket;
+	size_t found;
+
+	if (!split(object->detail, &wanted))
+		return MODEL_NONE;
+	wanted.host = store_pid_host(object->pid);
+	found = lower_bound(walk->sockets.len, i,
+			    socket_before(walk, walk->sockets.data[i], &wanted));
+	if (found == walk->sockets.len)
+		return MODEL_NONE;
+	socket = walk->sockets.data[found];
+	ends = ends_of(reader, socket);
+	return compare(&ends, &wanted, true) ? MODEL_NONE : socket;
+}
+
+/* Ports that Linux gives to clients begin here, unless it is told otherwise. */
+#define CLIENT_PORTS 32768ul
+
+static unsigned long port_of(const char *end, size_t len)
+{
+	const char *colon = memrchr(end, ':', len);
+
+	return colon ? strtoul(colon + 1, NULL, 10) : 0;
+}
+
+static bool has_local_of(const struct why_walk *walk, size_t at, const struct ends *wanted)
+{
+	struct ends ends;
+
+	if (at >= walk->sockets.len)
+		return false;
+	ends = ends_of(walk->model->reader, walk->sockets.data[at]);
+	return ends.host == wanted->host &&
+	       !compare_part(ends.protocol, ends.protocol_len, wanted->protocol,
+			     wanted->protocol_len) &&
+	       !compare_part(ends.local, ends.local_len, wanted->local, wanted->local_len);
+}
+
+/* Whether several connections have this local end: a server has one for each client. */
+static bool is_shared(const struct why_walk *walk, const struct ends *wanted)
+{
+	const struct store_reader *reader = walk->model->reader;
+	size_t at =
+		lower_bound(walk->sockets.len, i, is_before(reader, walk->sockets.data[i], wanted));
+	struct ends first, other;
+
+	if (!has_local_of(walk, at, wanted))
+		return false;
+	first = ends_of(reader, walk->sockets.data[at]);
+	for (unsigned n = 0; n < SHARED_MAX && has_local_of(walk, ++at, wanted); n++) {
+		other = ends_of(reader, walk->sockets.data[at]);
+		if (compare(&first, &other, false) != 0)
+			return true;
+	}
+	return false;
+}
+
+enum why_tcp_side why_socket_side(const struct why_walk *walk, const struct store_object *object)
+{
+	struct ends own, other;
+	bool low, other_low;
+
+	if (!split(object->detail, &own))
+		return strncmp(object->detail, "tcp", strlen("tcp")) ? WHY_SIDE_UNKNOWN
+								     : WHY_SIDE_SERVER;
+	own.host = store_pid_host(object->pid);
+	other = own;
+	other.local = own.remote;
+	other.local_len = own.remote_len;
+	own.remote_len = other.remote_len = 0;
+	if (is_shared(walk, &own))
+		return WHY_SIDE_SERVER;
+	if (is_shared(walk, &other))
+		return WHY_SIDE_CLIENT;
+	low = port_of(own.local, own.local_len) < CLIENT_PORTS;
+	other_low = port_of(other.local, other.local_len) < CLIENT_PORTS;
+	return low == other_low ? WHY_SIDE_UNKNOWN : low ? WHY_SIDE_SERVER : WHY_SIDE_CLIENT;
+}
+
+bool why_is_terminal(const struct store_object *object)
+{
+	return object && !strncmp(object->detail, TERMINAL_TEXT, strlen(TERMINAL_TEXT));
+}
+
+/* The main thread of the process at the other end of a terminal or pipe, by its real pid; 0: it is
+ * unknown. */
+static uint32_t end_user(const struct why_walk *walk, const struct store_object *object,
+			 uint32_t pid)
+{
+	const struct model *model = walk->model;
+	uint32_t host = store_pid_host(object->pid);
+
+	for (size_t i = 0; pid && i < model->processes.len; i++) {
+		const struct model_process *process = &model->processes.data[i];
+
+		if (model_pid_real(model, process->pid) == pid &&
+		    store_pid_host(process->pid) == host)
+			return process->main_thread;
+	}
+	return MODEL_NONE;
+}
+
+static uint32_t peer_find(struct why_walk *walk, const struct store_object *object)
+{
+	uint32_t socket, user;
+
+	if (why_is_terminal(object))
+		return end_user(walk, object, terminal_process(object->detail));
+	if (pipe_end_process(object->detail))
+		return end_user(walk, object, pipe_end_process(object->detail));
+	socket = why_socket_other_end(walk, object);
+	if (socket == MODEL_NONE)
+		return MODEL_NONE;
+	user = map_get(&walk->socket_users, socket);
+	if (user != MAP_NONE)
+		return user;
+	return map_get(&walk->main_threads, store_reader_object(walk->model->reader, socket)->pid);
+}
+
+bool why_has_socket_waiter(struct why_walk *walk, const struct store_object *object)
+{
+	uint32_t socket = why_socket_other_end(walk, object);
+
+	return socket != MODEL_NONE && map_get(&walk->socket_users, socket) != MAP_NONE;
+}
+
+uint32_t why_socket_peer(struct why_walk *walk, const struct store_object *object)
+{
+	uint32_t peer;
+
+	if (!object || !*object->detail)
+		return MODEL_NONE;
+	peer = map_get(&walk->peers, (uintptr_t)object);
+	if (peer == MAP_NONE) {
+		peer = peer_find(walk, object);
+		map_put(&walk->peers, (uintptr_t)object, peer == MODEL_NONE ? NO_PEER : peer);
+	}
+	return peer == NO_PEER ? MODEL_NONE : peer;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The other ends of connections on this machine. */
+#ifndef WAFFLE_ANALYZE_WHY_LOOKUP_WHY_PEERS_H
+#define WAFFLE_ANALYZE_WHY_LOOKUP_WHY_PEERS_H
+
+#include "analyze/why/why_walk_types.h"
+
+void why_peers_init(struct why_walk *walk);
+void why_peers_free(struct why_walk *walk);
+/* The thread at the other end of a connection on this machine, of a terminal, or of a pipe of an
+ * open wait; or MODEL_NONE. */
+uint32_t why_socket_peer(struct why_walk *walk, const struct store_object *object);
+/* Whose end of a connection it is, as far as its addresses and those of other connections show. */
+enum why_tcp_side { WHY_SIDE_UNKNOWN, WHY_SIDE_CLIENT, WHY_SIDE_SERVER };
+enum why_tcp_side why_socket_side(const struct why_walk *walk, const struct store_object *object);
+/* Whether the capture has a wait of a thread at the other end. If not, why_socket_peer() knows only
+ * the process, and returns its main thread. */
+bool why_has_socket_waiter(struct why_walk *walk, const struct store_object *object);
+/* Whether it is a terminal that the capture describes as such. */
+bool why_is_terminal(const struct store_object *object);
+/* Whether the other end of a connection may be on another machine. */
+bool why_may_be_remote(const struct store_object *object);
+/* The number of the socket at the other end; MODEL_NONE: it is not known. */
+uint32_t why_socket_other_end(struct why_walk *walk, const struct store_object *object);
+/* Whether an object is the other end of a connection, and TCP has sent something again there during
+ * a wait. */
+bool why_socket_resent(const struct store_object *object, const struct store_object *end);
+
+#endif

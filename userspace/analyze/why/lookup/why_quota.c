@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Who used up the CPU time of a cgroup. The scheduler throttles whichever thread wants to run when
+ * the quota of a period is used up, so the throttled thread need not be the one that used it. The
+ * switches of the period show how long each recorded thread of the cgroup ran.
+ */
+#include "analyze/why/lookup/why_quota.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/why/lookup/why_cpus.h"
+#include "analyze/why/why_walk_types.h"
+#include "util/memory.h"
+#include "util/search.h"
+#include "util/units.h"
+
+/* Limit of the switches of a CPU to examine in a period, and of the periods that a thread may be
+ * throttled for. Beyond them, nobody is named. */
+#define SWITCHES_MAX 4096
+#define PERIODS_MAX 16u
+#define NAMED_MAX 3
+
+static int by_cgroup(const void *left, const void *right)
+{
+	const struct why_quota_user *a = left, *b = right;
+
+	if (a->cgroup != b->cgroup)
+		return a->cgroup < b->cgroup ? -1 : 1;
+	return a->thread < b->thread ? -1 : a->thread > b->thread;
+}
+
+/* The throttled threads of each cgroup. One that was never throttled has no record that names its
+ * cgroup. */
+void why_quota_init(struct why_walk *walk)
+{
+	const struct model *model = walk->model;
+	struct why_quota_user *users;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < model->quotas.len; i++) {
+		const struct model_quota *quota = &model->quotas.data[i];
+
+		if (!i || quota->thread != quota[-1].thread || quota->cgroup != quota[-1].cgroup)
+			vec_add(&walk->quota_users,
+				((struct why_quota_user){quota->cgroup, quota->thread, 0}));
+	}
+	users = walk->quota_users.data;
+	if (walk->quota_users.len)
+		qsort(users, walk->quota_users.len, sizeof(*users), by_cgroup);
+	for (size_t i = 0; i < walk->quota_users.len; i++)
+		if (!kept || by_cgroup(&users[kept - 1], &users[i]))
+			users[kept++] = users[i];
+	walk->quota_users.len = kept;
+}
+
+void why_quota_free(struct why_walk *walk)
+{
+	vec_free(&walk->quota_users);
+}
+
+/* The users of one cgroup, and a time. */
+struct period {
+	struct why_quota_user *users;
+	size_t count;
+	uint64_t from_ts, to_ts;
+};
+
+static void add_running(const struct period *period, uint32_t thread, uint64_t from, uint64_t to)
+{
+	struct why_quota_user *users = period->users;
+	size_t at = lower_bound(period->count, i, users[i].thread < thread);
+
+	if (at == period->count || users[at].thread != thread)
+		return;
+	if (from < period->from_ts)
+		from = period->from_ts;
+	if (to > period->to_ts)
+		to = period->to_ts;
+	if (from < to)
+		users[at].ran_ns += to - from;
+}
+
+/* Adds what ran on one CPU in the period. False: too many switches. */
+static bool add_cpu(struct why_walk *walk, const struct period *period, uint16_t cpu)
+{
+	size_t first = why_cpu_after(walk, cpu, period->from_ts);
+	const struct model_switch *last = why_cpu_switch(walk, cpu, first - 1), *sw;
+
+	for (size_t at = first; at - first < SWITCHES_MAX; at++) {
+		sw = why_cpu_switch(walk, cpu, at);
+		/* Only switches of traced threads and of their CPUs are recorded. */
+		if (last && last->next != MODEL_NONE && (!sw || sw->prev == last->next))
+			add_running(period, last->next, last->ts, sw ? sw->ts : period->to_ts);
+		else if (sw && sw->prev != MODEL_NONE && !last)
+			add_running(period, sw->prev, 0, sw->ts);
+		if (!sw || sw->ts >= period->to_ts)
+			return true;
+		last = sw;
+	}
+	return false;
+}
+
+/* The period in which the quota was used up. It ends when the thread may run again, which is when
+ * the kernel refills the quota. */
+static bool find_period(struct why_walk *walk, const struct model_quota *quota, uint64_t from_ts,
+			uint64_t to_ts, struct period *period)
+{
+	struct why_quota_user *users = walk->quota_users.data;
+	size_t len = walk->quota_users.len;
+	size_t first = lower_bound(len, i, users[i].cgroup < quota->cgroup);
+	uint64_t periods;
+
+	if (!quota->period_ns || !quota->quota_ns)
+		return false;
+	periods = (to_ts - from_ts + quota->period_ns - 1) / quota->period_ns;
+	if (!periods || periods > PERIODS_MAX || to_ts < periods * quota->period_ns)
+		return false;
+	*period = (struct period){.users = &users[first],
+				  .from_ts = to_ts - periods * quota->period_ns,
+				  .to_ts = to_ts};
+	for (; first + period->count < len && period->users[period->count].cgroup == quota->cgroup;
+	     period->count++)
+		period->users[period->count].ran_ns = 0;
+	for (uint32_t cpu = 0; cpu < walk->cpu_count; cpu++)
+		if (!add_cpu(walk, period, (uint16_t)cpu))
+			return false;
+	return true;
+}
+
+/* The user that ran longest of those that `named` does not contain; NULL: none ran. */
+static const struct why_quota_user *
+longest(const struct period *period, const struct why_quota_user *const *named, unsigned count)
+{
+	const struct why_quota_user *found = NULL;
+
+	for (size_t i = 0; i < period->count; i++) {
+		const struct why_quota_user *user = &period->users[i];
+		bool known = false;
+
+		for (unsigned k = 0; k < count; k++)
+			known |= named[k] == user;
+		if (!known && user->ran_ns && (!found || user->ran_ns > found->ran_ns))
+			found = user;
+	}
+	return found;
+}
+
+/* "its cgroup may use 30 ms of each 100 ms; sibling (8043) ran 14.2 ms, victim (8038) 5 ms" */
+static uint32_t usage_text(struct why_walk *walk, const struct model_quota *quota,
+			   const struct period *period)
+{
+	const struct why_quota_user *named[NAMED_MAX];
+	char text[512], of[UNITS_TEXT], each[UNITS_TEXT], ran[UNITS_TEXT], more[UNITS_TEXT];
+	unsigned count = 0, others = 0;
+	size_t len;
+
+	for (size_t i = 0; i < period->count; i++)
+		others += period->users[i].ran_ns > 0;
+	len = (size_t)snprintf(text, sizeof(text), "its cgroup may use %s of each %s",
+			       units_format_duration(of, quota->quota_ns),
+			       units_format_duration(each, quota->period_ns));
+	while (count < NAMED_MAX && len < sizeof(text)) {
+		const struct why_quota_user *user = longest(period, named, count);
+		const char *name;
+
+		if (!user)
+			break;
+		name = model_thread_name(walk->model, user->thread);
+		len += (size_t)snprintf(
+			text + len, sizeof(text) - len, "%s %.32s (%u)%s %s", count ? "," : ";",
+			name, walk->model->threads.data[user->thread].tid, count ? "" : " ran",
+			units_format_duration(ran, user->ran_ns));
+		named[count++] = user;
+	}
+	if (len < sizeof(text))
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s",
+					units_format_more(more, others - count));
+	return strtab_put(walk->why->texts, text, len < sizeof(text) ? len : sizeof(text) - 1);
+}
+
+void why_quota_users(struct why_walk *walk, const struct model_quota *quota, uint64_t from_ts,
+		     uint64_t to_ts, struct why_throttled *throttled)
+{
+	const struct why_quota_user *own = NULL;
+	uint64_t own_ns = 0, others_ns = 0;
+	struct period period;
+
+	if (from_ts >= to_ts || windows_touch(&walk->losses, from_ts, to_ts) ||
+	    !find_period(walk, quota, from_ts, to_ts, &period))
+		return;
+	for (size_t i = 0; i < period.count; i++) {
+		if (period.users[i].thread == quota->thread)
+			own = &period.users[i];
+		else
+			others_ns += period.users[i].ran_ns;
+	}
+	if (own)
+		own_ns = own->ran_ns;
+	throttled->meaning = usage_text(walk, quota, &period);
+	/* Otherwise threads that are not recorded used most of it. */
+	throttled->unsure = own_ns + others_ns < quota->quota_ns / 2;
+	if (others_ns <= own_ns)
+		return;
+	throttled->culprit = longest(&period, &own, own ? 1 : 0)->thread;
+	throttled->unsure = true;
+}

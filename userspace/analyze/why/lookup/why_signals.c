@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Whether a signal ended a wait. */
+#include "analyze/why/lookup/why_signals.h"
+
+#include <signal.h>
+
+#include "analyze/why/lookup/why_evidence.h"
+#include "analyze/why/lookup/why_lookup.h"
+#include "analyze/why/why_walk_types.h"
+
+/* Time from a signal's record to the wake-up that it causes, in the same system call. */
+#define SIGNAL_NS 20000u
+/* Limit of the signals to search in that time. If there are more, one may have caused it. */
+#define SIGNALS_MAX 64
+
+/* What is recorded of the signals that may have caused a wake-up. */
+enum sent {
+	SENT_NOTHING,
+	SENT_INTERNAL, /* only signals that the C library sends to its own threads */
+	SENT_UNSURE,   /* one that may be internal, or more signals than we search */
+	SENT,          /* one that the program may wait for */
+};
+
+/* A C library signals its own threads to cancel one, or to change the user ID of all. glibc takes
+ * 32 and 33 for that, musl 32 to 34. To programs with glibc, 34 is the first of their own. */
+#define INTERNAL_FIRST 32
+#define INTERNAL_GLIBC 33
+#define INTERNAL_MUSL 34
+
+static enum sent sent_as(int32_t signo)
+{
+	if (signo < INTERNAL_FIRST || signo > INTERNAL_MUSL)
+		return SENT;
+	return signo <= INTERNAL_GLIBC ? SENT_INTERNAL : SENT_UNSURE;
+}
+
+static enum sent sent_before(const struct why_walk *walk, uint32_t thread, uint64_t ts,
+			     const struct why_waker *waker, enum wait_kind kind)
+{
+	const struct model *model = walk->model;
+	const struct model_thread *threads = model->threads.data;
+	size_t end = why_signals_after(model, ts), at = end;
+	enum sent sent = SENT_NOTHING;
+
+	while (at-- && model->signals.data[at].ts + SIGNAL_NS >= ts) {
+		const struct model_signal *signal = &model->signals.data[at];
+
+		walk->why->searched++;
+		if (end - at > SIGNALS_MAX)
+			return SENT_UNSURE;
+		if (signal->target >= model->threads.len ||
+		    (kind == WAIT_CHILD && signal->signo == SIGCHLD))
+			continue;
+		/* A signal to a process is recorded with the process's first thread as target. */
+		if (signal->target != thread &&
+		    (threads[signal->target].pid != threads[thread].pid ||
+		     threads[signal->target].tid != threads[thread].pid))
+			continue;
+		if ((waker->interrupt || signal->sender == waker->thread) &&
+		    sent_as(signal->signo) > sent)
+			sent = sent_as(signal->signo);
+	}
+	return sent;
+}
+
+bool why_is_signalled(const struct why_walk *walk, uint32_t thread, uint64_t ts,
+		      const struct why_waker *waker)
+{
+	return sent_before(walk, thread, ts, waker, WAIT_SIGNAL) == SENT;
+}
+
+bool why_ended_by_signal(const struct why_walk *walk, uint32_t thread, uint64_t ts,
+			 const struct why_waker *waker, enum wait_kind kind)
+{
+	if (kind == WAIT_SIGNAL)
+		return sent_before(walk, thread, ts, waker, kind) == SENT_INTERNAL;
+	/* The end of a child also sends a signal. */
+	if (kind == WAIT_CHILD && waker->hints & WHY_HINT_CHILD)
+		return false;
+	if (waker->has_stack)
+		return waker->hints & WHY_HINT_SIGNAL;
+	return sent_before(walk, thread, ts, waker, kind) != SENT_NOTHING;
+}

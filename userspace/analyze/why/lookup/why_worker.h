@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What threads of the kernel do: a table of their names, and of the functions that the kernel's
+ * workers (kworker) call. tests/unit/test_why_meaning.c writes it into docs/why-meanings.md.
+ */
+#ifndef WAFFLE_ANALYZE_WHY_LOOKUP_WHY_WORKER_H
+#define WAFFLE_ANALYZE_WHY_LOOKUP_WHY_WORKER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* A worker takes work of many kinds, so only its function shows which one it does. All other
+ * threads have one task. */
+#define WORKER_COMM "kworker/"
+
+/* Lists as in why_meaning.h. A row has either names of threads or functions of workers. */
+struct worker_row {
+	const char *text;
+	const char *comms;     /* NULL: any worker */
+	const char *functions; /* NULL: any */
+	bool writes;           /* whoever waits for it waits for a device to be written */
+};
+extern const struct worker_row worker_rows[];
+extern const size_t worker_row_count;
+
+/* The row of a thread of the kernel, by its name and, for a worker, by the functions on its stack,
+ * innermost first (NULL for unknown names). NULL: there is none. */
+const struct worker_row *worker_find(const char *comm, const char *const *functions, size_t count);
+/* The function that a worker was called to do, by its stack; NULL: unknown. */
+const char *worker_function(const char *comm, const char *const *functions, size_t count);
+
+#endif

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Connections of a client: each has a socket and a port of its own, but all lead to the same
+ * address and port. */
+#include "analyze/why/parts/why_connections.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "analyze/why/why_walk_types.h"
+#include "target/process/descriptors.h"
+#include "util/memory.h"
+
+static bool begins(const char **text, const char *prefix)
+{
+	size_t len = strlen(prefix);
+
+	if (strncmp(*text, prefix, len) != 0)
+		return false;
+	*text += len;
+	return true;
+}
+
+/* Skips the number of "socket:[4711]", whose "socket:[" is gone. */
+static bool skip_number(const char **text)
+{
+	size_t len = strspn(*text, "0123456789");
+
+	*text += len;
+	return len && begins(text, "]");
+}
+
+/* The server of "socket:[4711] (tcp 10.0.0.1:5000 <-> 10.0.0.2:80)" is "10.0.0.2:80 (tcp)". What
+ * follows the addresses is of that connection alone, so then there is none. */
+static bool server_of_socket(char *server, size_t size, const char *text)
+{
+	const char *protocol = NULL, *remote;
+	size_t len;
+
+	if (!begins(&text, "socket:[") || !skip_number(&text))
+		return false;
+	if (begins(&text, " (tcp "))
+		protocol = "tcp";
+	else if (begins(&text, " (udp "))
+		protocol = "udp";
+	remote = protocol ? strstr(text, DESCRIPTOR_BETWEEN) : NULL;
+	if (!remote)
+		return false;
+	remote += strlen(DESCRIPTOR_BETWEEN);
+	len = strcspn(remote, " ,)");
+	if (strcmp(remote + len, ")") != 0)
+		return false;
+	return snprintf(server, size, "%.*s (%s)", (int)len, remote, protocol) < (int)size;
+}
+
+/* The same of "DNS server 10.0.0.2:53 (socket:[4711])". */
+static bool server_of_dns(char *server, size_t size, const char *text)
+{
+	const char *dns = text, *rest;
+	size_t len;
+
+	if (!begins(&dns, "DNS server "))
+		return false;
+	len = strcspn(dns, " ");
+	rest = dns + len;
+	if (!begins(&rest, " (socket:[") || !skip_number(&rest) || strcmp(rest, ")") != 0)
+		return false;
+	return snprintf(server, size, "%.*s", (int)(dns + len - text), text) < (int)size;
+}
+
+uint32_t why_connections_to(struct why_walk *walk, uint32_t object)
+{
+	const char *text = strtab_get(walk->why->texts, object);
+	char server[128], all[160];
+	int len;
+
+	if (!server_of_socket(server, sizeof(server), text) &&
+	    !server_of_dns(server, sizeof(server), text))
+		return 0;
+	len = snprintf(all, sizeof(all), "connections to %s", server);
+	return strtab_put(walk->why->texts, all, (size_t)len);
+}

@@ -1,0 +1,549 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/why/parts/why_samples.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/keymap.h"
+#include "util/map.h"
+#include "util/memory.h"
+#include "util/path.h"
+#include "util/syscall_names.h"
+
+const char *const sample_spin_texts[SAMPLE_SPIN_COUNT] = {
+	[SAMPLE_SPIN_USER] = "spins for a lock",
+	[SAMPLE_SPIN_PI] = "spins for a PI mutex",
+	[SAMPLE_SPIN_KERNEL] = "spins for a kernel mutex",
+	[SAMPLE_SPIN_KERNEL_SPIN] = "spins for a kernel spin lock",
+};
+const char *const sample_spin_names[SAMPLE_SPIN_COUNT] = {
+	[SAMPLE_SPIN_USER] = "user-lock",
+	[SAMPLE_SPIN_PI] = "pi-mutex",
+	[SAMPLE_SPIN_KERNEL] = "kernel-mutex",
+	[SAMPLE_SPIN_KERNEL_SPIN] = "kernel-spinlock",
+};
+
+struct sample_places {
+	const struct model *model;
+	struct stack_names *names;
+	struct strtab *texts;
+	VEC(struct sample_place) list;
+	struct keymap known;  /* struct sample_place → index */
+	struct map user_at;   /* user stack → place; the stack belongs to one process */
+	struct map kernel_at; /* kernel stack and system call → place */
+	/* Of each user stack, the number of functions that samples are within, and then their
+	 * places, innermost first; each function once. */
+	VEC(uint32_t) callers;
+	struct map callers_at; /* user stack → index in callers */
+};
+
+struct sample_places *sample_places_new(const struct model *model, struct stack_names *names,
+					struct strtab *texts)
+{
+	struct sample_places *made = memory_zeroed(1, sizeof(*made));
+
+	made->model = model;
+	made->names = names;
+	made->texts = texts;
+	return made;
+}
+
+void sample_places_free(struct sample_places *places)
+{
+	if (!places)
+		return;
+	vec_free(&places->list);
+	keymap_free(&places->known);
+	map_free(&places->user_at);
+	map_free(&places->kernel_at);
+	vec_free(&places->callers);
+	map_free(&places->callers_at);
+	free(places);
+}
+
+const struct sample_place *sample_places_get(const struct sample_places *places, uint32_t place)
+{
+	return &places->list.data[place];
+}
+
+static uint32_t place_number(struct sample_places *places, const struct sample_place *place)
+{
+	const uint32_t key[5] = {(uint32_t)place->kernel << 8 | place->spin,
+				 (uint32_t)place->syscall, place->text, place->module,
+				 place->generator};
+	uint32_t number = keymap_get(&places->known, key, sizeof(key));
+
+	if (number != MAP_NONE)
+		return number;
+	number = (uint32_t)places->list.len;
+	vec_add(&places->list, *place);
+	keymap_put(&places->known, key, sizeof(key), number);
+	return number;
+}
+
+static uint32_t text_of(const struct sample_places *places, const char *text)
+{
+	return text ? strtab_put(places->texts, text, strlen(text)) : 0;
+}
+
+uint32_t *sample_places_take(struct sample_places *places, const struct sample_places *from)
+{
+	uint32_t *numbers = memory_zeroed(from->list.len, sizeof(*numbers));
+
+	for (size_t i = 0; i < from->list.len; i++) {
+		struct sample_place place = from->list.data[i];
+
+		place.text = strtab_take(places->texts, from->texts, place.text);
+		place.function = strtab_take(places->texts, from->texts, place.function);
+		place.module = strtab_take(places->texts, from->texts, place.module);
+		place.generator = strtab_take(places->texts, from->texts, place.generator);
+		numbers[i] = place_number(places, &place);
+	}
+	return numbers;
+}
+
+/* ---- the program's own code ---- */
+
+/*
+ * Whether a function spins for a lock, by its name. There is no list of all spin locks, so a name
+ * that says "spin lock" counts, and the loops of well-known libraries do.
+ */
+static bool spins_by_name(const char *function)
+{
+	static const char *const parts[] = {"spin_lock", "spinlock", "SpinLock", "spinLock",
+					    "Spinlock"};
+	static const char *const names[] = {
+		"runtime.procyield",                         /* Go */
+		"std::sys::sync::mutex::futex::Mutex::spin", /* Rust */
+		"parking_lot_core::spinwait::SpinWait::spin",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strncmp(function, names[i], strlen(names[i])))
+			return true;
+	if (strstr(function, "unlock") || strstr(function, "Unlock") || strstr(function, "init"))
+		return false;
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		if (strstr(function, parts[i]))
+			return true;
+	return false;
+}
+
+/* Whether a function of CPython collects garbage. Until 3.8 it is collect(). The compiler may add
+ * suffixes. */
+static bool collects_garbage(const char *function)
+{
+	static const char *const names[] = {"gc_collect", "collect."};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strncmp(function, names[i], strlen(names[i])))
+			return true;
+	return !strcmp(function, "collect");
+}
+
+/* The innermost function of a stack, with what is inlined into it. If the interpreter of Python
+ * runs it, the function of Python that called it counts. */
+struct leaf {
+	const char *function, *module;
+	const char *file; /* of a function of Python; else NULL */
+	bool native;      /* the innermost function is known, and is the interpreter's */
+	bool done, spins;
+	bool collects; /* the interpreter collects garbage */
+};
+
+static void leaf_frame(const struct stack_frame *frame, void *arg)
+{
+	struct leaf *leaf = arg;
+
+	if (leaf->done || frame->cut)
+		return;
+	if (!leaf->native && frame->function && spins_by_name(frame->function))
+		leaf->spins = true;
+	if (stack_frame_is_python(frame)) {
+		leaf->done = true;
+		if (!frame->function || !frame->file)
+			return;
+		leaf->function = frame->function;
+		leaf->module = frame->module;
+		leaf->file = frame->file;
+		return;
+	}
+	if (frame->function && stack_frame_is_interpreter(frame))
+		leaf->collects |= collects_garbage(frame->function);
+	if (leaf->native) {
+		/* The begin of a thread is in front of Python's functions if nobody knows which
+		 * calls of the interpreter's loop ran them. */
+		leaf->done = !stack_frame_is_interpreter(frame) && !stack_frame_is_common(frame);
+		return;
+	}
+	leaf->function = frame->function;
+	leaf->module = frame->module;
+	leaf->native = !frame->inlined && stack_frame_is_interpreter(frame);
+	leaf->done = !frame->inlined && !leaf->native;
+}
+
+/* "step (train.py)", or "step (train.py), garbage collection". */
+static uint32_t python_text(const struct sample_places *places, const char *function,
+			    const char *file, bool collects)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *out = memory_stream(&text, &len);
+	uint32_t number;
+
+	fprintf(out, "%s (%s)%s", function, path_base(file),
+		collects ? ", garbage collection" : "");
+	fclose(out);
+	number = text_of(places, text);
+	free(text);
+	return number;
+}
+
+/* What may have generated the code at the top of a stack; 0: unknown. */
+static uint32_t generator_of(const struct sample_places *places, const struct model_sample *sample)
+{
+	const struct store_stack *stack =
+		store_reader_stack(places->model->reader, sample->user_stack);
+
+	if (!stack || !stack->count)
+		return 0;
+	return text_of(places, stack_names_generator(places->names, stack->pid, stack->addresses[0],
+						     sample->ts));
+}
+
+static uint32_t user_place(struct sample_places *places, const struct model_sample *sample)
+{
+	struct sample_place place = {.syscall = -1};
+	struct leaf leaf = {0};
+
+	stack_names_each(places->names, sample->user_stack, sample->ts, leaf_frame, &leaf);
+	place.function = leaf.file ? python_text(places, leaf.function, leaf.file, false)
+				   : text_of(places, leaf.function);
+	place.text = leaf.file && leaf.collects
+			     ? python_text(places, leaf.function, leaf.file, true)
+			     : place.function;
+	place.module = text_of(places, leaf.module ? path_base(leaf.module) : NULL);
+	if (!leaf.function && !leaf.module)
+		place.generator = generator_of(places, sample);
+	if (leaf.spins)
+		place.spin = SAMPLE_SPIN_USER;
+	return place_number(places, &place);
+}
+
+/* ---- the functions that it is within ---- */
+
+struct callers {
+	struct sample_places *places;
+	size_t begin;
+	bool python; /* only functions of Python count, since there are some */
+};
+
+static void callers_add(const struct callers *callers, uint32_t place)
+{
+	struct sample_places *places = callers->places;
+
+	for (size_t i = callers->begin; i < places->callers.len; i++)
+		if (places->callers.data[i] == place)
+			return;
+	vec_add(&places->callers, place);
+}
+
+/* main() says nothing: everything is within it. */
+static void callers_frame(const struct stack_frame *frame, void *arg)
+{
+	struct callers *callers = arg;
+	struct sample_places *places = callers->places;
+	struct sample_place place = {.syscall = -1};
+	bool python = stack_frame_is_python(frame);
+
+	if (!frame->function || frame->cut || frame->inlined || (python && !frame->file))
+		return;
+	if (python && !callers->python) {
+		callers->python = true;
+		places->callers.len = callers->begin;
+	}
+	if (!python && (callers->python || stack_frame_is_common(frame) ||
+			stack_frame_is_interpreter(frame) || !strcmp(frame->function, "main")))
+		return;
+	place.function = python ? python_text(places, frame->function, frame->file, false)
+				: text_of(places, frame->function);
+	place.text = place.function;
+	place.module = text_of(places, frame->module ? path_base(frame->module) : NULL);
+	callers_add(callers, place_number(places, &place));
+}
+
+/* The functions of a stack: their number, and then their places. */
+static const uint32_t *callers_of(struct sample_places *places, const struct model_sample *sample)
+{
+	uint32_t at = map_get(&places->callers_at, sample->user_stack);
+
+	if (at == MAP_NONE) {
+		struct callers callers = {places, places->callers.len + 1, false};
+
+		at = (uint32_t)places->callers.len;
+		vec_add(&places->callers, 0);
+		stack_names_each(places->names, sample->user_stack, sample->ts, callers_frame,
+				 &callers);
+		places->callers.data[at] = (uint32_t)(places->callers.len - callers.begin);
+		map_put(&places->callers_at, sample->user_stack, at);
+	}
+	return &places->callers.data[at];
+}
+
+/* ---- the kernel ---- */
+
+/* The functions in which the kernel spins, by their beginning, since the compiler may add
+ * suffixes. */
+static uint8_t kernel_spin(const char *function)
+{
+	static const struct {
+		const char *beginning;
+		enum sample_spin spin;
+	} rows[] = {
+		/* kernel/locking/rtmutex.c */
+		{"rtmutex_spin_on_owner", SAMPLE_SPIN_PI},
+		{"rt_mutex_slowlock_block", SAMPLE_SPIN_PI},
+		/* mutex.c, rwsem.c, osq_lock.c */
+		{"mutex_spin_on_owner", SAMPLE_SPIN_KERNEL},
+		{"mutex_optimistic_spin", SAMPLE_SPIN_KERNEL},
+		{"rwsem_spin_on_owner", SAMPLE_SPIN_KERNEL},
+		{"rwsem_optimistic_spin", SAMPLE_SPIN_KERNEL},
+		{"osq_lock", SAMPLE_SPIN_KERNEL},
+		/* qspinlock.c, qrwlock.c */
+		{"native_queued_spin_lock_slowpath", SAMPLE_SPIN_KERNEL_SPIN},
+		{"__pv_queued_spin_lock_slowpath", SAMPLE_SPIN_KERNEL_SPIN},
+		{"queued_spin_lock_slowpath", SAMPLE_SPIN_KERNEL_SPIN},
+		{"queued_read_lock_slowpath", SAMPLE_SPIN_KERNEL_SPIN},
+		{"queued_write_lock_slowpath", SAMPLE_SPIN_KERNEL_SPIN},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (!strncmp(function, rows[i].beginning, strlen(rows[i].beginning)))
+			return rows[i].spin;
+	return SAMPLE_SPIN_NONE;
+}
+
+/* The innermost functions that may spin: a spinning function calls short ones. */
+#define SPIN_FRAMES 2
+
+struct kernel_frames {
+	uint32_t count;
+	uint8_t spin;
+	const char *innermost, *meaning;
+};
+
+static void kernel_frame(const struct stack_frame *frame, void *arg)
+{
+	struct kernel_frames *frames = arg;
+
+	if (!frame->function || frame->cut)
+		return;
+	if (!frames->count)
+		frames->innermost = frame->function;
+	if (frames->count++ < SPIN_FRAMES && !frames->spin)
+		frames->spin = kernel_spin(frame->function);
+	if (strstr(frame->function, "page_fault"))
+		frames->meaning = "page fault";
+	else if (!frames->meaning && (strstr(frame->function, "sysvec_") ||
+				      strstr(frame->function, "common_interrupt") ||
+				      strstr(frame->function, "_softirq")))
+		frames->meaning = "interrupt";
+}
+
+/* A system call says more than the function in it. Without one, the outer functions do. */
+static uint32_t kernel_place(struct sample_places *places, const struct model_sample *sample)
+{
+	struct sample_place place = {.kernel = true, .syscall = sample->syscall};
+	struct kernel_frames frames = {0};
+
+	stack_names_each(places->names, sample->kernel_stack, sample->ts, kernel_frame, &frames);
+	place.spin = frames.spin;
+	if (sample->syscall < 0)
+		place.text = text_of(places, frames.meaning ?: frames.innermost);
+	return place_number(places, &place);
+}
+
+static uint32_t place_of(struct sample_places *places, const struct model_sample *sample)
+{
+	struct map *cache = sample->kernel ? &places->kernel_at : &places->user_at;
+	uint64_t key = sample->kernel
+			       ? (uint64_t)(uint16_t)sample->syscall << 32 | sample->kernel_stack
+			       : sample->user_stack;
+	uint32_t place = map_get(cache, key);
+
+	if (place != MAP_NONE)
+		return place;
+	place = sample->kernel ? kernel_place(places, sample) : user_place(places, sample);
+	map_put(cache, key, place);
+	return place;
+}
+
+/* ---- texts ---- */
+
+static void put_kernel(FILE *out, const struct sample_places *places,
+		       const struct sample_place *place)
+{
+	const char *name = place->syscall >= 0
+				   ? syscall_name(places->model->meta->machine, place->syscall)
+				   : NULL;
+
+	fputs("kernel", out);
+	if (name)
+		fprintf(out, ", %s()", name);
+	else if (place->syscall >= 0)
+		fprintf(out, ", system call %d", place->syscall);
+	else if (place->text)
+		fprintf(out, ", %s", strtab_get(places->texts, place->text));
+}
+
+const char *sample_place_function(const struct sample_places *places, uint32_t number)
+{
+	return strtab_get(places->texts, sample_places_get(places, number)->text);
+}
+
+char *sample_place_text(const struct sample_places *places, uint32_t number)
+{
+	const struct sample_place *place = sample_places_get(places, number);
+	char *text = NULL;
+	size_t len;
+	FILE *out = memory_stream(&text, &len);
+
+	if (place->kernel)
+		put_kernel(out, places, place);
+	else if (place->text)
+		fprintf(out, "%s, user", strtab_get(places->texts, place->text));
+	else if (place->module)
+		fprintf(out, "%s without names, user", strtab_get(places->texts, place->module));
+	else if (place->generator)
+		fprintf(out, "code in no known file, as %s generates, user",
+			strtab_get(places->texts, place->generator));
+	else
+		fputs("unknown code, user", out);
+	if (place->spin)
+		fprintf(out, ", %s", sample_spin_texts[place->spin]);
+	memory_require(!fclose(out));
+	return text;
+}
+
+/* ---- counts ---- */
+
+static int by_place(const void *left, const void *right)
+{
+	const struct sample_count *a = left, *b = right;
+
+	return a->place < b->place ? -1 : a->place > b->place;
+}
+
+static int by_count(const void *left, const void *right)
+{
+	const struct sample_count *a = left, *b = right;
+
+	if (a->count != b->count)
+		return a->count > b->count ? -1 : 1;
+	return by_place(left, right);
+}
+
+static void count_add(struct sample_count *to, const struct sample_count *more)
+{
+	to->count += more->count;
+	to->within += more->within;
+	to->depth += more->depth;
+}
+
+static void counts_join(sample_counts *counts)
+{
+	size_t kept = 0;
+
+	if (!counts->len)
+		return;
+	qsort(counts->data, counts->len, sizeof(*counts->data), by_place);
+	for (size_t i = 1; i < counts->len; i++) {
+		if (counts->data[i].place == counts->data[kept].place)
+			count_add(&counts->data[kept], &counts->data[i]);
+		else
+			counts->data[++kept] = counts->data[i];
+	}
+	counts->len = kept + 1;
+}
+
+void sample_counts_add(sample_counts *counts, const struct sample_count *more)
+{
+	if (counts->len == counts->cap && counts->len >= 64) {
+		counts_join(counts);
+		/* If most are different, the list has to grow. */
+		vec_need(counts, counts->len > counts->cap / 2 ? counts->cap : 1);
+	}
+	vec_add(counts, *more);
+}
+
+bool sample_places_match(const struct sample_places *places, size_t left, size_t right)
+{
+	const struct model_sample *a = &places->model->samples.data[left];
+	const struct model_sample *b = &places->model->samples.data[right];
+
+	return a->user_stack == b->user_stack && a->kernel == b->kernel &&
+	       a->kernel_stack == b->kernel_stack && a->syscall == b->syscall;
+}
+
+void sample_counts_add_samples(sample_counts *counts, struct sample_places *places, size_t index,
+			       uint32_t count)
+{
+	const struct model_sample *sample = &places->model->samples.data[index];
+	const uint32_t *callers = callers_of(places, sample);
+
+	sample_counts_add(counts, &(struct sample_count){place_of(places, sample), count, 0, 0});
+	for (uint32_t i = 0; i < callers[0]; i++)
+		sample_counts_add(counts,
+				  &(struct sample_count){callers[1 + i], 0, count,
+							 (uint64_t)count * (callers[0] - 1 - i)});
+}
+
+void sample_counts_finish(sample_counts *counts)
+{
+	counts_join(counts);
+	if (counts->len)
+		qsort(counts->data, counts->len, sizeof(*counts->data), by_count);
+}
+
+uint64_t sample_counts_total(const struct sample_count *counts, size_t len)
+{
+	uint64_t total = 0;
+
+	for (size_t i = 0; i < len; i++)
+		total += counts[i].count;
+	return total;
+}
+
+static bool have_one_function(const struct sample_place *a, const struct sample_place *b)
+{
+	return a->function && a->function == b->function && a->module == b->module;
+}
+
+const struct sample_count *sample_counts_within(const struct sample_places *places,
+						const struct sample_count *counts, size_t len)
+{
+	uint64_t total = sample_counts_total(counts, len);
+	const struct sample_count *found = NULL;
+
+	for (size_t i = 0; i < len; i++) {
+		const struct sample_count *count = &counts[i];
+
+		if (!count->within || (uint64_t)count->within * 2 < total)
+			continue;
+		if (!found ||
+		    (double)count->depth / count->within > (double)found->depth / found->within)
+			found = count;
+	}
+	if (found && have_one_function(sample_places_get(places, found->place),
+				       sample_places_get(places, counts->place)))
+		return NULL;
+	return found;
+}
+
+unsigned sample_percent(uint64_t count, uint64_t total)
+{
+	unsigned step = total < 100 ? 10 : total < 1000 ? 5 : 1;
+
+	return total ? (unsigned)((count * 100 + step * total / 2) / (step * total)) * step : 0;
+}

@@ -1,0 +1,601 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/why/walk/why_instance.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/why/await/why_await.h"
+#include "analyze/why/cause/why_pressure.h"
+#include "analyze/why/parts/why_connections.h"
+#include "analyze/why/parts/why_idle.h"
+#include "analyze/why/parts/why_neighbours.h"
+#include "analyze/why/parts/why_polls.h"
+#include "analyze/why/parts/why_sampled.h"
+#include "analyze/why/series/why_series.h"
+#include "analyze/why/walk/why_go_walk_internal.h"
+#include "analyze/why/walk/why_handoff_internal.h"
+#include "analyze/why/walk/why_walk.h"
+#include "analyze/why/why_walk_types.h"
+#include "util/memory.h"
+
+struct why_instance why_span_instance(const struct model *model, uint32_t index)
+{
+	const struct model_span *span = &model->spans.data[index];
+
+	return (struct why_instance){
+		.span = index,
+		.thread = span->thread,
+		.from_ts = span->start_ts,
+		.to_ts = span->end_ts,
+		.begun_before = span->flags & MODEL_SPAN_BEGUN_BEFORE,
+		.unfinished = span->flags & MODEL_SPAN_UNFINISHED,
+		.left = span->flags & MODEL_SPAN_LEFT,
+		.ranks_behind = !model_span_ranks(span),
+		.once = site_is_once(model_site(model, span->site)),
+		.ended_by = span->flags & MODEL_SPAN_MOVED ? span->end_thread : MODEL_NONE,
+	};
+}
+
+struct why_instance why_window_instance(uint32_t thread, uint64_t from_ts, uint64_t to_ts)
+{
+	return (struct why_instance){.span = MODEL_NONE,
+				     .thread = thread,
+				     .from_ts = from_ts,
+				     .to_ts = to_ts,
+				     .ended_by = MODEL_NONE};
+}
+
+static int larger(const void *left, const void *right)
+{
+	const struct why_sum *a = left, *b = right;
+
+	if (a->part.ns != b->part.ns)
+		return a->part.ns > b->part.ns ? -1 : 1;
+	if (a->part.cause != b->part.cause)
+		return a->part.cause < b->part.cause ? -1 : 1;
+	return a->part.thread < b->part.thread ? -1 : a->part.thread > b->part.thread;
+}
+
+/* Up to this many similar threads stay apart. */
+#define ALIKE_MAX 4
+
+static struct why_idle_time time_of(const struct why_sum *sum)
+{
+	return (struct why_idle_time){sum->part.cause, sum->part.idle, sum->part.capture,
+				      sum->part.ns};
+}
+
+static int comes_first(const void *left, const void *right, void *order)
+{
+	const struct why_idle_time a = time_of(left), b = time_of(right);
+
+	return why_idle_compare(&a, &b, order) ?: larger(left, right);
+}
+
+/* Whether waffle-bpf itself took the time for the capture. */
+static bool is_of_capture(const struct why_walk *walk, const struct why_part *part)
+{
+	return part->object &&
+	       (part->object == walk->own_cpu_text || part->object == walk->own_hold_text);
+}
+
+static void sums_sort(struct why_walk *walk, const struct why_instance *instance)
+{
+	struct why_idle_order order;
+	uint64_t capture_ns = 0;
+	bool idle = false;
+
+	for (size_t i = 0; i < walk->sums.len; i++) {
+		struct why_part *part = &walk->sums.data[i].part;
+
+		part->capture = is_of_capture(walk, part);
+		capture_ns += part->capture ? part->ns : 0;
+		idle |= part->idle;
+	}
+	order = why_idle_order(idle, instance->to_ts - instance->from_ts, capture_ns);
+	if (walk->sums.len)
+		qsort_r(walk->sums.data, walk->sums.len, sizeof(*walk->sums.data), comes_first,
+			&order);
+}
+
+static int compare(uint32_t a, uint32_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+/* 0: the culprit is no thread. */
+static uint32_t pid_of(const struct model *model, const struct why_sum *sum)
+{
+	return sum->part.thread < model->threads.len ? model->threads.data[sum->part.thread].pid
+						     : 0;
+}
+
+/*
+ * The process that a culprit shares with those that are alike. 0: it need not be the same one, as
+ * with the many short processes of a build. Ranks, and threads in a span, are told apart by their
+ * process.
+ */
+static uint32_t alike_pid(const struct model *model, const struct why_sum *sum)
+{
+	const struct model_process *process = model_process_of(model, sum->part.thread);
+	bool ranked = process && process->rank != MODEL_NONE;
+
+	return ranked || sum->site != MODEL_NONE ? pid_of(model, sum) : 0;
+}
+
+/* 0: the culprits differ only in their thread, or their process. */
+static int alike(const struct model *model, const struct why_sum *a, const struct why_sum *b)
+{
+	uint32_t on_a = model_host_of(model, a->part.thread);
+	uint32_t on_b = model_host_of(model, b->part.thread);
+
+	return compare(a->part.cause, b->part.cause)
+		       ?: compare(model_thread_kind(model, a->part.thread),
+				  model_thread_kind(model, b->part.thread))
+			       ?: compare(a->site, b->site)
+				       ?: compare(a->part.object, b->part.object)
+					       ?: compare(on_a, on_b)
+						       ?: compare(alike_pid(model, a),
+								  alike_pid(model, b));
+}
+
+/* Groups similar sums, those of each process together. */
+static int alike_compare(const void *left, const void *right, void *arg)
+{
+	const struct why_sum *a = left, *b = right;
+	const struct model *model = arg;
+
+	return alike(model, a, b) ?: compare(pid_of(model, a), pid_of(model, b)) ?: larger(a, b);
+}
+
+static void add_sum(struct why_walk *walk, struct why_sum *to, const struct why_sum *sum)
+{
+	why_sampled_join(walk, to, sum);
+	why_neighbours_join(walk, to, sum);
+	to->part.ns += sum->part.ns;
+	to->part.stretches += sum->part.stretches;
+	if (to->part.lock != sum->part.lock)
+		to->part.lock = 0;
+	why_polls_add(&to->part.polls, &sum->part.polls);
+	for (unsigned i = 0; i <= WHY_GRADE_CERTAIN; i++)
+		to->grade_ns[i] += sum->grade_ns[i];
+}
+
+/* Merges sums into one: the largest, with the time of all. They are grouped by process and, within
+ * it, by thread. */
+static struct why_sum group_sum(struct why_walk *walk, const struct why_sum *sums, size_t count)
+{
+	struct why_sum all;
+	size_t most = 0;
+	uint32_t threads = sums->part.threads, processes = sums->part.processes;
+
+	for (size_t i = 1; i < count; i++) {
+		const struct why_part *part = &sums[i].part;
+
+		if (part->thread != sums[i - 1].part.thread)
+			threads += part->threads;
+		if (pid_of(walk->model, &sums[i]) != pid_of(walk->model, &sums[i - 1]))
+			processes += part->processes;
+		if (larger(&sums[i], &sums[most]) < 0)
+			most = i;
+	}
+	all = sums[most];
+	all.part.threads = threads;
+	all.part.processes = processes;
+	for (size_t i = 0; i < count; i++)
+		if (i != most)
+			add_sum(walk, &all, &sums[i]);
+	return all;
+}
+
+/* How sums are folded: of those that `takes` selects, more than `apart` that `kin` finds equal
+ * become one. `compare` sorts by `kin` first, then by process and thread. */
+struct sum_folding {
+	size_t apart;
+	bool (*takes)(const struct why_walk *walk, const struct why_sum *sum);
+	int (*kin)(const struct model *model, const struct why_sum *a, const struct why_sum *b);
+	int (*compare)(const void *left, const void *right, void *model);
+	/* Names what several objects are; NULL: they have one. */
+	void (*join)(struct why_walk *walk, struct why_sum *sum, size_t objects);
+};
+
+/* Moves the sums that are folded to the front, and returns their number. */
+static size_t taken_first(struct why_walk *walk, const struct sum_folding *folding)
+{
+	size_t taken = 0;
+
+	for (size_t i = 0; i < walk->sums.len; i++) {
+		struct why_sum sum = walk->sums.data[i];
+
+		if (!folding->takes(walk, &sum))
+			continue;
+		walk->sums.data[i] = walk->sums.data[taken];
+		walk->sums.data[taken++] = sum;
+	}
+	return taken;
+}
+
+/* Number of different objects: several threads may wait for one. */
+static size_t objects_of(const struct why_sum *sums, size_t count)
+{
+	struct map seen = {0};
+	size_t objects = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (map_get(&seen, sums[i].part.object) != MAP_NONE)
+			continue;
+		map_put(&seen, sums[i].part.object, 1);
+		objects++;
+	}
+	map_free(&seen);
+	return objects;
+}
+
+static void fold(struct why_walk *walk, const struct sum_folding *folding)
+{
+	struct why_sum *sums = walk->sums.data;
+	size_t taken = taken_first(walk, folding), kept = 0, objects;
+
+	if (taken <= folding->apart)
+		return;
+	qsort_r(sums, taken, sizeof(*sums), folding->compare, (void *)walk->model);
+	for (size_t i = 0, end; i < taken; i = end) {
+		for (end = i + 1; end < taken && !folding->kin(walk->model, &sums[i], &sums[end]);)
+			end++;
+		if (end - i <= folding->apart) {
+			memmove(&sums[kept], &sums[i], (end - i) * sizeof(*sums));
+			kept += end - i;
+			continue;
+		}
+		objects = folding->join ? objects_of(&sums[i], end - i) : 1;
+		sums[kept] = group_sum(walk, &sums[i], end - i);
+		if (objects > 1)
+			folding->join(walk, &sums[kept], objects);
+		kept++;
+	}
+	memmove(&sums[kept], &sums[taken], (walk->sums.len - taken) * sizeof(*sums));
+	walk->sums.len -= taken - kept;
+}
+
+/* Other threads than the instance's own. */
+static bool is_other(const struct why_walk *walk, const struct why_sum *sum)
+{
+	return sum->part.thread != walk->instance->thread &&
+	       sum->part.thread < walk->model->threads.len;
+}
+
+static const struct sum_folding fold_threads = {ALIKE_MAX, is_other, alike, alike_compare, NULL};
+
+/* ---- pools ---- */
+
+/*
+ * Threads of a pool have numbers in their names: pool-1, pool-2. If they sleep in the same place,
+ * their time has one cause, however few they are. If a program makes a thread for each job, the
+ * only wait of such a thread often has no stack, and its lock and condition are its own. Then it is
+ * enough that they sleep.
+ */
+static bool is_sleep_of_other(const struct why_walk *walk, const struct why_sum *sum)
+{
+	return is_other(walk, sum) &&
+	       (sum->part.cause == WHY_SLEEP || sum->part.cause == WHY_TIMER) &&
+	       (sum->place || walk->model->threads.data[sum->part.thread].kind);
+}
+
+#define DIGITS "0123456789"
+
+/* Compares names without their numbers. */
+static int pool_compare(const char *a, const char *b)
+{
+	for (;; a++, b++) {
+		a += strspn(a, DIGITS);
+		b += strspn(b, DIGITS);
+		if (*a != *b || !*a)
+			return (unsigned char)*a - (unsigned char)*b;
+	}
+}
+
+static int pool_kin(const struct model *model, const struct why_sum *a, const struct why_sum *b)
+{
+	return compare(a->part.cause, b->part.cause) ?: compare(pid_of(model, a), pid_of(model, b))
+		       ?: compare(a->place, b->place) ?: compare(a->site, b->site)
+			       ?: pool_compare(model_thread_name(model, a->part.thread),
+					       model_thread_name(model, b->part.thread));
+}
+
+static int pool_order(const void *left, const void *right, void *arg)
+{
+	const struct why_sum *a = left, *b = right;
+
+	return pool_kin(arg, a, b) ?: compare(a->part.thread, b->part.thread) ?: larger(a, b);
+}
+
+/* ---- many objects ---- */
+
+/* An object with at least this part of the time stays apart: the one large file among many. */
+#define LARGE_PARTS 20
+
+/* A server may have thousands of connections, and a program may read thousands of files. Each has
+ * little of the time. Kernels of a GPU are few, and each is worth its own line. */
+static bool is_small_object(const struct why_walk *walk, const struct why_sum *sum)
+{
+	const struct why_instance *instance = walk->instance;
+	const struct why_part *part = &sum->part;
+
+	return part->object && part->objects < 2 && !is_of_capture(walk, part) &&
+	       part->cause != WHY_GPU && part->cause != WHY_COLLECTIVE &&
+	       part->ns < (instance->to_ts - instance->from_ts) / LARGE_PARTS;
+}
+
+/* The threads of a name are alike, but the instance's own is not like another one. */
+static int object_kin(const struct model *model, const struct why_sum *a, const struct why_sum *b)
+{
+	bool thread_a = a->part.thread < model->threads.len;
+	bool thread_b = b->part.thread < model->threads.len;
+	int order = compare(a->part.cause, b->part.cause) ?: compare(thread_a, thread_b)
+			    ?: compare(a->own, b->own) ?: compare(a->site, b->site)
+			    ?: compare(a->part.idle, b->part.idle);
+
+	if (order || !thread_a)
+		return order;
+	return compare(model_thread_kind(model, a->part.thread),
+		       model_thread_kind(model, b->part.thread))
+		       ?: compare(model_host_of(model, a->part.thread),
+				  model_host_of(model, b->part.thread))
+			       ?: compare(alike_pid(model, a), alike_pid(model, b));
+}
+
+static int object_compare(const void *left, const void *right, void *arg)
+{
+	const struct why_sum *a = left, *b = right;
+	const struct model *model = arg;
+
+	return object_kin(model, a, b) ?: compare(pid_of(model, a), pid_of(model, b))
+		       ?: compare(a->part.thread, b->part.thread) ?: larger(a, b);
+}
+
+/* "socket:[4711] (tcp …) and 164 more" */
+static void name_objects(struct why_walk *walk, struct why_sum *sum, size_t count)
+{
+	char *text = NULL;
+	size_t len = 0;
+	FILE *stream;
+
+	if (!sum->part.object)
+		return;
+	stream = memory_stream(&text, &len);
+	fprintf(stream, "%s and %zu more", strtab_get(walk->why->texts, sum->part.object),
+		count - 1);
+	memory_require(!fclose(stream));
+	sum->part.object = strtab_put(walk->why->texts, text, len);
+	sum->part.objects = (uint32_t)count;
+	sum->part.connections = 0;
+	free(text);
+}
+
+/* Threads that sleep in one place may each wait for a timer of its own. */
+static const struct sum_folding fold_pools = {1, is_sleep_of_other, pool_kin, pool_order,
+					      name_objects};
+
+/* A thread's own objects first: then the thread is still named. */
+static int object_of_thread(const struct model *model, const struct why_sum *a,
+			    const struct why_sum *b)
+{
+	return object_kin(model, a, b) ?: compare(a->part.thread, b->part.thread);
+}
+
+static const struct sum_folding fold_objects_of_thread = {
+	ALIKE_MAX, is_small_object, object_of_thread, object_compare, name_objects};
+static const struct sum_folding fold_objects = {ALIKE_MAX, is_small_object, object_kin,
+						object_compare, name_objects};
+
+/* ---- connections to one server ---- */
+
+static bool is_connection(const struct why_walk *walk, const struct why_sum *sum)
+{
+	(void)walk;
+	return sum->server;
+}
+
+static int server_kin(const struct model *model, const struct why_sum *a, const struct why_sum *b)
+{
+	return object_kin(model, a, b) ?: compare(a->server, b->server);
+}
+
+static int server_compare(const void *left, const void *right, void *arg)
+{
+	const struct why_sum *a = left, *b = right;
+	const struct model *model = arg;
+
+	return server_kin(model, a, b) ?: compare(pid_of(model, a), pid_of(model, b))
+		       ?: compare(a->part.thread, b->part.thread) ?: larger(a, b);
+}
+
+static void name_server(struct why_walk *walk, struct why_sum *sum, size_t count)
+{
+	(void)walk;
+	sum->part.object = sum->server;
+	sum->part.connections = (uint32_t)count;
+}
+
+static const struct sum_folding fold_connections = {1, is_connection, server_kin, server_compare,
+						    name_server};
+
+void why_instance_judge(struct why_instance *instance, const struct why_walk *walk)
+{
+	const struct model *model = walk->model;
+
+	if (windows_touch(&walk->all_losses, instance->from_ts, instance->to_ts))
+		instance->loss = true;
+	if (instance->span != MODEL_NONE &&
+	    model->spans.data[instance->span].flags & MODEL_SPAN_LOSS)
+		instance->loss = true;
+}
+
+static void finish(const struct why_walk *walk, struct why_sum *sum,
+		   const struct why_instance *instance)
+{
+	/* We can only guess when the span moved to the other thread. */
+	bool elsewhere = instance->ended_by != MODEL_NONE;
+	bool doubtful = instance->loss || instance->begun_before || elsewhere;
+
+	sum->part.grade = why_grade_of(sum->grade_ns, sum->part.ns);
+	if (!why_polls_are(&sum->part.polls, sum->part.stretches, sum->part.ns))
+		sum->part.polls = (struct why_polls){0};
+	if (doubtful && sum->part.grade == WHY_GRADE_CERTAIN)
+		sum->part.grade = WHY_GRADE_LIKELY;
+	sum->part.neighbour = why_neighbours_most(walk, sum);
+}
+
+void why_instance_take(struct why *why, struct why_walk *walk, struct why_instance *instance)
+{
+	why_instance_judge(instance, walk);
+	sums_sort(walk, instance);
+	instance->memory = why_pressure_memory(walk, instance);
+	instance->part = (uint32_t)why->parts.len;
+	instance->part_count = (uint32_t)walk->sums.len;
+	for (size_t i = 0; i < walk->sums.len; i++) {
+		struct why_sum *sum = &walk->sums.data[i];
+
+		finish(walk, sum, instance);
+		instance->own_ns += is_of_capture(walk, &sum->part) ? sum->part.ns : 0;
+		why_sampled_take(walk, sum, &sum->part);
+		sum->part.step = (uint32_t)why->steps.len;
+		vec_need(&why->steps, sum->part.step_count);
+		vec_add(&why->parts, sum->part);
+		memcpy(&why->steps.data[why->steps.len], walk->chains.data[sum->chain].steps,
+		       sum->part.step_count * sizeof(struct why_step));
+		for (uint32_t k = 0; k < sum->part.step_count; k++) {
+			struct why_step *step = &why->steps.data[why->steps.len + k];
+
+			if (step->series_last)
+				why_series_describe(walk, step);
+		}
+		why->steps.len += sum->part.step_count;
+	}
+}
+
+void why_instance_parts(struct why *why, struct why_walk *walk, struct why_instance *instance)
+{
+	instance->part = 0;
+	instance->part_count = (uint32_t)walk->sums.len;
+	why->parts.len = 0;
+	why->places.len = 0;
+	vec_need(&why->parts, walk->sums.len);
+	for (size_t i = 0; i < walk->sums.len; i++) {
+		struct why_sum *sum = &walk->sums.data[i];
+
+		finish(walk, sum, instance);
+		why_sampled_take(walk, sum, &sum->part);
+		why->parts.data[why->parts.len++] = sum->part;
+	}
+}
+
+/* The text of the functions that a stack is in, the innermost first. Code without names, such as
+ * that of a just-in-time compiler, has other addresses in each thread. If nothing has a name, only
+ * the same stack is the same place. */
+static uint32_t place_make(struct why_walk *walk, uint32_t stack, uint64_t ts)
+{
+	const char *functions[STACK_NAMES_FUNCTIONS];
+	uint32_t count =
+		stack_names_functions(walk->names, stack, ts, functions, STACK_NAMES_FUNCTIONS);
+	char *text = NULL;
+	size_t len = 0;
+	FILE *stream = memory_stream(&text, &len);
+	uint32_t place;
+
+	for (uint32_t i = 0; i < count; i++)
+		fprintf(stream, "%s\n", functions[i]);
+	if (!count)
+		fprintf(stream, "stack %" PRIu32, stack);
+	memory_require(!fclose(stream));
+	place = strtab_put(walk->why->texts, text, len);
+	free(text);
+	return place;
+}
+
+/* Where the culprit sleeps, at the end of its longest chain; 0: unknown, or it does not sleep. */
+static uint32_t place_of(struct why_walk *walk, const struct why_sum *sum)
+{
+	const struct why_step *last =
+		&walk->chains.data[sum->chain].steps[sum->part.step_count - 1];
+	const struct model_wait *wait;
+	uint32_t place;
+
+	if ((sum->part.cause != WHY_SLEEP && sum->part.cause != WHY_TIMER) ||
+	    last->wait >= walk->model->waits.len)
+		return 0;
+	wait = &walk->model->waits.data[last->wait];
+	if (!wait->user_stack)
+		return 0;
+	place = map_get(&walk->places, wait->user_stack);
+	if (place == MAP_NONE) {
+		place = place_make(walk, wait->user_stack, wait->from_ts);
+		map_put(&walk->places, wait->user_stack, place);
+	}
+	return place;
+}
+
+static void fold_all(struct why_walk *walk, const struct why_instance *instance)
+{
+	for (size_t i = 0; i < walk->sums.len; i++) {
+		walk->sums.data[i].own = walk->sums.data[i].part.thread == instance->thread;
+		walk->sums.data[i].place = place_of(walk, &walk->sums.data[i]);
+		walk->sums.data[i].server =
+			why_connections_to(walk, walk->sums.data[i].part.object);
+	}
+	fold(walk, &fold_connections);
+	fold(walk, &fold_threads);
+	fold(walk, &fold_pools);
+	fold(walk, &fold_objects_of_thread);
+	fold(walk, &fold_objects);
+}
+
+void why_instance_walk(struct why_walk *walk, struct why_instance *instance)
+{
+	walk->instance = instance;
+	walk->end_ts = instance->to_ts;
+	walk->depth = 0;
+	walk->sums.len = 0;
+	walk->sampled.len = 0;
+	walk->neighbours.len = 0;
+	if (walk->more_sums.len)
+		map_free(&walk->more_sums);
+	walk->instances++;
+	why_await_forget(&walk->awaits);
+	if (instance->ended_by < walk->model->threads.len)
+		why_walk_handed_over(walk, instance);
+	else if (instance->program)
+		why_walk_program(walk, instance);
+	else
+		why_walk_time(walk, instance->thread, instance->from_ts, instance->to_ts, NULL);
+	/* Without chains, the caller adds up instances by names, not by threads. */
+	if (!walk->no_chains)
+		fold_all(walk, instance);
+}
+
+struct why *why_walk_begin(struct why_walk *walk, const struct model *model,
+			   struct stack_names *names)
+{
+	struct why *why = memory_zeroed(1, sizeof(*why));
+
+	why->model = model;
+	why->texts = strtab_make();
+	*walk = (struct why_walk){.why = why, .model = model, .names = names};
+	why_intervals_init(&walk->intervals, model);
+	return why;
+}
+
+int why_start(struct why **why, struct why_walk *walk, const struct model *model,
+	      struct stack_names *names, struct error *err)
+{
+	*walk = (struct why_walk){0};
+	*why = NULL;
+	if (!model->sched)
+		return error_set(err, ENODATA,
+				 "the capture has no scheduler records, which show why threads "
+				 "waited; record it with the source sched");
+	*why = why_walk_begin(walk, model, names);
+	return 0;
+}
