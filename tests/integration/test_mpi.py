@@ -10,7 +10,7 @@ import shlex
 import subprocess
 
 import pytest
-from tracer import PROGRAMS, Capture, find_tool, parse_log, tries
+from tracer import PROGRAMS, Capture, children_of, find_tool, parse_log, tries, wait_until
 
 RANKS = 4
 PEERS = ("dest", "source", "root")
@@ -207,3 +207,34 @@ def test_why_names_the_late_rank_without_being_told_of_mpi(waffle, library, late
     assert late_ones and late_ones[0]["causes"][0]["share"] > 0.5
     assert all(span["causes"][0]["culprit"]["pid"] != span["thread"]["pid"] for span in late_ones)
     assert "MPI_Wait" in {row["name"] for row in capture.rows("span", category="mpi")}
+
+
+@pytest.fixture(scope="module")
+def naps(built_with):
+    return built_with("mpi_naps")
+
+
+@pytest.mark.parametrize("library", ["openmpi"], indirect=True)
+@pytest.mark.parametrize("kind, call", [("recv", "MPI_Recv"), ("wait", "MPI_Wait"),
+                                        ("bcast", "MPI_Bcast")])
+@tries(3)  # on a busy machine ranks may wait for a CPU all the time
+def test_why_follows_the_waits_of_a_job_that_runs_already(waffle, library, naps, kind, call):
+    """The rank that polls is never certainly at work; the one that sleeps is the cause."""
+    command = [str(word) for word in mpirun(library, naps, 40, kind, ranks=2)]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL) as job:
+        try:
+            wait_until(lambda: len(children_of(job.pid)) >= 2, "the ranks")
+            capture = Capture(waffle, waffle.path("attached.waffle"))
+            waffle.ok("why", "--slowest", "1", "-d", "3s", "-o", capture.path, "--pid", job.pid)
+        finally:
+            job.terminate()
+    found = json.loads(waffle.ok("why", "--json", "--span", call, "--slowest", "0",
+                                 capture.path).stdout)
+    late_ones = [span for span in found["instances"] if span["causes"][0]["cause"] == "sleep"]
+    sleepers = {span["causes"][0]["culprit"]["pid"] for span in late_ones}
+    assert len(sleepers) == 1
+    waits = [span for span in found["instances"] if span["thread"]["pid"] not in sleepers]
+    assert len(late_ones) > len(waits) / 2
+    assert all(span in waits and span["causes"][0]["grade"] == "likely" for span in late_ones)
+    assert not [cause for span in waits for cause in span["causes"]
+                if (cause["cause"], cause["grade"]) == ("running", "certain") and cause["share"] > 0.5]

@@ -517,8 +517,8 @@ static struct model_comm *late_messages(struct mpi_job *job, bool pointers, uint
 		id[0][i] = mpi_call(job, 0, ts, ts + 5, MPI_SITE_SEND, &world, 1, 5);
 		world = mpi_world(job, 1);
 		if (i)
-			id[1][i] = mpi_call(job, 1, ts + delay - early, ts + delay,
-					    MPI_SITE_RECV, &world, 0, 5, 1);
+			id[1][i] = mpi_call(job, 1, ts + delay - early, ts + delay, MPI_SITE_RECV,
+					    &world, 0, 5, 1);
 	}
 	return mpi_load(job, 9000, model);
 }
@@ -588,9 +588,9 @@ static void test_broadcasts_of_a_late_attach_are_matched_by_the_waits_for_the_ro
 				if (!pointers && call == rank)
 					mpi_call(&job, rank, ts - 92, ts - 91, MPI_SITE_RANK,
 						 &world, rank);
-				id[rank][call] = mpi_call(&job, rank, rank ? ts - 90 + rank : ts,
-							  ts + 5 + rank, MPI_SITE_BCAST, &world, 1,
-							  0);
+				id[rank][call] =
+					mpi_call(&job, rank, rank ? ts - 90 + rank : ts,
+						 ts + 5 + rank, MPI_SITE_BCAST, &world, 1, 0);
 			}
 		comm = mpi_load(&job, 9000, &model);
 		assert_int_equal(model_collectives_unaligned(comm), 0);

@@ -39,8 +39,8 @@ static void begins(struct capture *capture, unsigned ranks)
 
 #define WORDS(...) CALL_WORDS(__VA_ARGS__)
 
-static void hit(struct capture *capture, uint64_t ts, unsigned rank, enum mpi_site site, uint64_t id,
-		unsigned count, const uint64_t *words)
+static void hit(struct capture *capture, uint64_t ts, unsigned rank, enum mpi_site site,
+		uint64_t id, unsigned count, const uint64_t *words)
 {
 	call_hit_in(capture, TID + rank, ts, TID + rank, CAPTURE_SITES + site, id, count, words);
 }
@@ -85,7 +85,8 @@ static void test_polling_for_a_request_that_is_not_known_is_no_certain_work(void
 	begins(&capture, 1);
 	hit(&capture, 2000, 0, MPI_SITE_WAIT, ID, WORDS(0x7ffe0000, 0x5500, 1));
 	returns(&capture, 3000, 0, MPI_SITE_WAIT, ID, WORDS(0, 0));
-	check(&capture, "collective", 1000, "unknown", "ranks of MPI_Wait, whose calls are not known");
+	check(&capture, "collective", 1000, "unknown",
+	      "ranks of MPI_Wait, whose calls are not known");
 }
 
 /* The receiver may have been late, or the message was copied. */
@@ -139,7 +140,8 @@ static void test_a_rank_waits_for_the_root_and_not_for_those_that_come_later(voi
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_polling_for_a_rank_whose_send_is_not_known_is_no_certain_work),
+		cmocka_unit_test(
+			test_polling_for_a_rank_whose_send_is_not_known_is_no_certain_work),
 		cmocka_unit_test(test_polling_for_a_request_that_is_not_known_is_no_certain_work),
 		cmocka_unit_test(test_a_send_whose_receive_is_not_known_is_likely_work),
 		cmocka_unit_test(test_a_test_of_a_request_does_not_wait),
