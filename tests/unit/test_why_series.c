@@ -411,8 +411,8 @@ static void test_what_comes_while_a_loop_serves_another_request_is_not_the_clien
 	}
 }
 
-/* The other request is what the first one waits for: a message, which the server passes on. The loop
- * is awake for 0.2 of 20 ms, so it is hardly by chance that this came just then. */
+/* The other request is what the first one waits for: a message, which the server passes on. The
+ * loop is awake for 0.2 of 20 ms, so it is hardly by chance that this came just then. */
 static void test_a_request_that_ends_another_one_is_followed(void **state)
 {
 	struct capture capture;

@@ -258,8 +258,8 @@ static int64_t reached(const struct work *work, const struct member *member, uin
 	return position(work, member, 0) + (int64_t)count - 1;
 }
 
-/* Whether a call that is over shows that another rank has entered it: all must, or one of the two is
- * the root that has or gets the data. */
+/* Whether a call that is over shows that another rank has entered it: all must, or one of the two
+ * is the root that has or gets the data. */
 static bool proves_arrival(const struct comm_call *call, const struct member *other)
 {
 	if (!call->rooted)
@@ -316,8 +316,8 @@ static uint64_t wait_begin(const struct work *work, const struct comm_call *call
 	return work->comm->model->spans.data[span].start_ts;
 }
 
-/* How long calls of `done` waited until the calls of `other` began that are `ahead` positions before
- * theirs. *total: how long they took. */
+/* How long calls of `done` waited until the calls of `other` began that are `ahead` positions
+ * before theirs. *total: how long they took. */
 static uint64_t waited_ns(const struct work *work, const struct member *done,
 			  const struct member *other, int64_t ahead, uint64_t *total)
 {
