@@ -210,6 +210,7 @@ static void suggest_outside(const struct why_cli *cli, const struct why *why)
 	const struct model_thread *thread;
 	const char *name;
 	uint32_t found;
+	bool named;
 
 	if (cli->json || !cli->attached)
 		return;
@@ -218,13 +219,15 @@ static void suggest_outside(const struct why_cli *cli, const struct why *why)
 		return;
 	thread = &why->model->threads.data[found];
 	name = strtab_get(why->model->strings, thread->comm);
+	/* A process has the name of its main thread. */
+	named = thread->tid == thread->pid && is_plain(name);
 	fflush(stdout);
 	terminal_message(stderr,
 			 "waffle-bpf: why: process %u, which it waited for, was not recorded: to "
-			 "see what that did, add --pid %u%s%s",
+			 "see what it did, record it as well: --pid %u%s%s",
 			 thread->pid, thread->pid,
-			 is_plain(name) ? ", or for all processes of this name --comm " : "",
-			 is_plain(name) ? name : "");
+			 named ? ", or for all processes of this name --comm " : "",
+			 named ? name : "");
 }
 
 typedef VEC(uint32_t) shown_spans;

@@ -255,31 +255,52 @@ static uint64_t kind_key(const struct model_thread *thread)
 	return (uint64_t)thread->pid << 32 | thread->kind;
 }
 
-/* Finds the kinds of threads. Each thread of the kernel is a process of its own, so these have
- * none: the numbers in their names are those of CPUs and devices. */
+/* The threads of a kind so far. */
+struct kind_count {
+	uint32_t ended;
+	uint32_t comm; /* the name of the first one */
+	bool differ;   /* there is another name */
+};
+
+/* Finds the kinds of threads, which have names that differ only in numbers. Each thread of the
+ * kernel is a process of its own, so these have none: the numbers in their names are those of CPUs
+ * and devices. */
 static void kinds_find(struct builder *builder)
 {
 	struct model *model = builder->model;
-	struct map counts = {0};
+	VEC(struct kind_count) counts = {0};
+	struct map at = {0};
 
 	for (size_t i = 0; i < model->threads.len; i++) {
 		struct model_thread *thread = &model->threads.data[i];
-		uint32_t ended;
+		struct kind_count *count;
+		uint32_t known;
 
 		if (!thread->pid || thread->track)
 			continue;
 		thread->kind = kind_put(model, strtab_get(model->strings, thread->comm));
-		ended = map_get(&counts, kind_key(thread));
-		map_put(&counts, kind_key(thread),
-			(ended == MAP_NONE ? 0 : ended) + (thread->exit_ts != 0));
+		known = map_get(&at, kind_key(thread));
+		if (known == MAP_NONE) {
+			known = (uint32_t)counts.len;
+			map_put(&at, kind_key(thread), known);
+			vec_add(&counts, (struct kind_count){.comm = thread->comm});
+		}
+		count = &counts.data[known];
+		count->ended += thread->exit_ts != 0;
+		count->differ |= thread->comm != count->comm;
 	}
 	for (size_t i = 0; i < model->threads.len && counts.len; i++) {
 		struct model_thread *thread = &model->threads.data[i];
+		const struct kind_count *count;
 
-		if (thread->kind && map_get(&counts, kind_key(thread)) <= ENDED_MAX)
+		if (!thread->kind)
+			continue;
+		count = &counts.data[map_get(&at, kind_key(thread))];
+		if (count->ended <= ENDED_MAX || !count->differ)
 			thread->kind = 0;
 	}
-	map_free(&counts);
+	vec_free(&counts);
+	map_free(&at);
 }
 
 void threads_finish(struct builder *builder)

@@ -295,40 +295,43 @@ static bool is_of_root(const struct model *model, uint32_t thread)
 	       !model->threads.data[model->processes.data[parent].main_thread].traced;
 }
 
-/* The thread that ran longest, of those that lived for at least `least_ns`. `roots`: only threads
- * of processes that the user named, and only those that ran or waited for a CPU for that long. A
- * child may run longer just because it takes its parent's CPU. */
+/* Which threads to choose from. A child may run longer than its parent just because it takes its
+ * parent's CPU. */
+enum among {
+	AMONG_ALL,
+	AMONG_ROOTS,      /* of the processes that the user named */
+	AMONG_BUSY_ROOTS, /* of these, those that ran or waited for a CPU for `least_ns` */
+};
+
+/* The thread that ran longest, of those that lived for at least `least_ns`. */
 static const struct model_thread *busiest_of(const struct model *model, uint64_t least_ns,
-					     bool roots)
+					     enum among among)
 {
 	const struct model_thread *busiest = NULL;
 
 	for (uint32_t i = 0; i < model->threads.len; i++) {
 		const struct model_thread *thread = &model->threads.data[i];
-		uint64_t ns =
-			thread->running_ns + thread->runnable_ns + (roots ? 0 : thread->blocked_ns);
+		uint64_t ns = thread->running_ns + thread->runnable_ns;
 
+		if (among != AMONG_BUSY_ROOTS)
+			ns += thread->blocked_ns;
 		if (thread->traced && thread->has_sched && ns >= least_ns &&
-		    (!roots || is_of_root(model, i)) &&
+		    (among == AMONG_ALL || is_of_root(model, i)) &&
 		    (!busiest || thread->running_ns > busiest->running_ns))
 			busiest = thread;
 	}
 	return busiest;
 }
 
-/* The same of any process, but a child must have run for more than twice as long as the threads
- * that the user named: it may run for them. */
+/* The busiest thread of all. A child that ran for at most twice as long as a thread of a process
+ * that the user named may have run for that one, which is chosen instead. */
 static const struct model_thread *busiest_of_any(const struct model *model, uint64_t least_ns)
 {
-	const struct model_thread *busiest = busiest_of(model, least_ns, false);
-	const struct model_thread *of_root = busiest_of(model, 0, true);
+	const struct model_thread *busiest = busiest_of(model, least_ns, AMONG_ALL);
+	const struct model_thread *root = busiest_of(model, least_ns, AMONG_ROOTS);
 
-	return busiest && of_root && of_root->running_ns &&
-			       of_root->running_ns >= busiest->running_ns / 2 &&
-			       of_root->running_ns + of_root->runnable_ns + of_root->blocked_ns >=
-				       least_ns
-		       ? of_root
-		       : busiest;
+	return root && root->running_ns && root->running_ns >= busiest->running_ns / 2 ? root
+										       : busiest;
 }
 
 /* A thread that lives only briefly explains little. If there are many of them, as in a shell script
@@ -337,9 +340,9 @@ static const struct model_thread *busiest_thread(const struct model *model)
 {
 	uint64_t length = model->end_ts > model->start_ts ? model->end_ts - model->start_ts : 0;
 
-	return busiest_of(model, length / 2, true)
+	return busiest_of(model, length / 2, AMONG_BUSY_ROOTS)
 		       ?: busiest_of_any(model, length / 2)
-		       ?: busiest_of(model, 0, false);
+		       ?: busiest_of(model, 0, AMONG_ALL);
 }
 
 static void pick_one(struct why_query *query, const struct model *model,
@@ -381,7 +384,7 @@ static bool is_of_runtime(const struct why_query *query, const struct model *mod
 static void pick_go_program(struct why_query *query, const struct model *model,
 			    const struct model_thread *busiest)
 {
-	const struct model_thread *of_root = busiest_of(model, 0, true);
+	const struct model_thread *of_root = busiest_of(model, 0, AMONG_BUSY_ROOTS);
 
 	if (busiest->running_ns > (model->end_ts - model->start_ts) / 2)
 		return;

@@ -131,7 +131,8 @@ struct why_walk {
 	struct map peers;                     /* object → thread at the other end, or NO_PEER */
 	struct map socket_users;              /* object → the first thread that waited for it */
 	struct map main_threads;              /* pid → thread */
-	struct map cgroups;                   /* inode → text */
+	struct map only_children; /* pid → main thread of its only child, or NO_PEER */
+	struct map cgroups;       /* inode → text */
 	struct why_object_text object_texts[1u << WHY_OBJECT_TEXT_BITS];
 	uint32_t *worker_texts; /* cache of why_worker_text(): of each thread; NULL: empty */
 	/* Texts for what the capture itself caused: by using a CPU, and by holding a program. */

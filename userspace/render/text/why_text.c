@@ -198,6 +198,7 @@ static void put_lock(const struct why_printer *printer, const struct why_part *p
 {
 	const char *lock = strtab_get(printer->why->texts, part->lock);
 	const char *name = strchr(lock, '(');
+	const char *end = strrchr(lock, ')');
 
 	if (!part->lock)
 		return;
@@ -206,9 +207,9 @@ static void put_lock(const struct why_printer *printer, const struct why_part *p
 	} else if (strncmp(lock, FUTEX_BEGIN, strlen(FUTEX_BEGIN)) != 0) {
 		fputs(*lock == '/' ? ", holds the lock of " : ", holds ", printer->out);
 		why_put(printer, lock);
-	} else if (name) {
+	} else if (name && end > name) {
 		fputs(", holds ", printer->out);
-		terminal_put(printer->out, name + 1, strcspn(name + 1, ")"));
+		terminal_put(printer->out, name + 1, (size_t)(end - name - 1));
 	} else if (why_put_function(
 			   printer,
 			   printer->why->steps.data[part->step + part->step_count - 2].wait,

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "analyze/why/await/why_await.h"
 #include "analyze/why/cause/why_running.h"
@@ -173,35 +174,23 @@ static struct why_verdict at_held(struct why_walk *walk, struct why_blocked *blo
 	return why_blocked_end(walk, blocked, WHY_PIPE, WHY_GRADE_LIKELY, peer);
 }
 
-/* The main thread of the only process that a process has started and that lives; MODEL_NONE: there
- * is none, there are several, or it is not recorded. */
-static uint32_t only_child(struct why_walk *walk, uint32_t pid)
-{
-	const struct model *model = walk->model;
-	uint32_t child = MODEL_NONE;
-
-	walk->why->searched += model->processes.len;
-	for (size_t i = 0; i < model->processes.len; i++) {
-		const struct model_process *process = &model->processes.data[i];
-
-		if (process->ppid != pid || process->main_thread >= model->threads.len ||
-		    model->threads.data[process->main_thread].exit_ts)
-			continue;
-		if (child != MODEL_NONE || !model_is_traced(model, process->main_thread))
-			return MODEL_NONE;
-		child = process->main_thread;
-	}
-	return child;
-}
-
-/* The wait for a child goes on when the capture ends. Other children may be unknown. */
+/* The wait for a child goes on when the capture ends, and the process has one child. If the number
+ * of the awaited child is known, it must be that one. Other children may be unknown. */
 static struct why_verdict at_child(struct why_walk *walk, struct why_blocked *blocked)
 {
-	uint32_t child = blocked->kind == WAIT_CHILD
-				 ? only_child(walk, walk->model->threads.data[blocked->thread].pid)
-				 : MODEL_NONE;
+	const struct model *model = walk->model;
+	const uint64_t *args = blocked->facts.args;
+	bool by_id = blocked->interval->syscall == walk->intervals.waitid;
+	uint32_t child;
 
-	if (child == MODEL_NONE || why_walk_is_on_path(walk, child))
+	if (blocked->kind != WAIT_CHILD)
+		return WHY_UNDECIDED;
+	child = why_only_child(walk, model->threads.data[blocked->thread].pid);
+	if (child == MODEL_NONE || !model_is_traced(model, child) ||
+	    why_walk_is_on_path(walk, child))
+		return WHY_UNDECIDED;
+	if (args && (by_id ? args[0] == P_PID : (int32_t)args[0] > 0) &&
+	    model_pid_real(model, model->threads.data[child].pid) != (uint32_t)args[by_id])
 		return WHY_UNDECIDED;
 	walk->path[walk->depth - 1].by = child;
 	walk->path[walk->depth - 1].owned = true;

@@ -93,6 +93,21 @@ static void find_users(struct why_walk *walk)
 	}
 }
 
+/* Notes the process as its parent's only child, or that there are several. */
+static void note_child(struct why_walk *walk, const struct model_process *process)
+{
+	const struct model *model = walk->model;
+	const struct model_thread *thread = process->main_thread < model->threads.len
+						    ? &model->threads.data[process->main_thread]
+						    : NULL;
+
+	if (!thread || thread->exit_ts || thread->gone)
+		return;
+	map_put(&walk->only_children, process->ppid,
+		map_get(&walk->only_children, process->ppid) == MAP_NONE ? process->main_thread
+									 : NO_PEER);
+}
+
 static void find_main_threads(struct why_walk *walk)
 {
 	const struct model *model = walk->model;
@@ -102,6 +117,7 @@ static void find_main_threads(struct why_walk *walk)
 
 		if (map_get(&walk->main_threads, process->pid) == MAP_NONE)
 			map_put(&walk->main_threads, process->pid, process->main_thread);
+		note_child(walk, process);
 	}
 }
 
@@ -131,6 +147,7 @@ void why_peers_free(struct why_walk *walk)
 	map_free(&walk->peers);
 	map_free(&walk->socket_users);
 	map_free(&walk->main_threads);
+	map_free(&walk->only_children);
 }
 
 /* Ends on one machine have the same address, or that of its own network. */
@@ -320,4 +337,11 @@ uint32_t why_socket_peer(struct why_walk *walk, const struct store_object *objec
 		map_put(&walk->peers, (uintptr_t)object, peer == MODEL_NONE ? NO_PEER : peer);
 	}
 	return peer == NO_PEER ? MODEL_NONE : peer;
+}
+
+uint32_t why_only_child(const struct why_walk *walk, uint32_t pid)
+{
+	uint32_t child = map_get(&walk->only_children, pid);
+
+	return child < walk->model->threads.len ? child : MODEL_NONE;
 }

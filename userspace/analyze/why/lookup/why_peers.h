@@ -26,4 +26,8 @@ uint32_t why_socket_other_end(struct why_walk *walk, const struct store_object *
  * a wait. */
 bool why_socket_resent(const struct store_object *object, const struct store_object *end);
 
+/* The main thread of the only process that a process has started and that lives; MODEL_NONE: there
+ * is none, or there are several. */
+uint32_t why_only_child(const struct why_walk *walk, uint32_t pid);
+
 #endif

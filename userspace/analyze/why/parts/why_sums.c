@@ -173,12 +173,13 @@ static bool is_within_error(const struct why_walk *walk)
 }
 
 /* The lock that the last thread of the path holds, if it is the culprit and the one before it waits
- * for that lock. Whoever computes meanwhile has the lock as its object already. */
+ * for that lock. Of a wait for a lock or the GIL, it is the object already. */
 static uint32_t lock_held(const struct why_walk *walk, const struct why_verdict *verdict)
 {
 	const struct why_step *last = &walk->path[walk->depth - 1];
 
-	if (walk->depth < 2 || verdict->cause == WHY_LOCK || verdict->thread != last->thread)
+	if (walk->depth < 2 || verdict->cause == WHY_LOCK || verdict->cause == WHY_GIL ||
+	    verdict->thread != last->thread)
 		return 0;
 	return last[-1].by == last->thread ? last[-1].lock : 0;
 }

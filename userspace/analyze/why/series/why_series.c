@@ -65,8 +65,10 @@ static bool goes_on(const struct why_walk *walk, const struct why_waiting *waiti
 {
 	enum why_end_rule rule = why_end_rule_of(waiting);
 
-	*by_signal = rule != WHY_END_ALWAYS &&
-		     why_ended_by_signal(walk, thread, interval->to_ts, waker, waiting->kind);
+	*by_signal = false;
+	if (rule == WHY_END_ALWAYS)
+		return false;
+	*by_signal = why_ended_by_signal(walk, thread, interval->to_ts, waker, waiting->kind);
 	/* A timeout is no event, nor is a signal that an interrupt sent, mostly a timer's: the loop
 	 * waits again. */
 	if (is_idle_loop(waiting))
@@ -111,6 +113,7 @@ static size_t next_same(const struct why_walk *walk, const struct why_waiting *w
 	const struct why_thread *of = &walk->intervals.threads[thread];
 	const struct why_interval *last = &of->intervals.data[index];
 	bool may_serve = served_another(walk, waiting, thread, last, until_ts - 1);
+	bool worked = false;
 	uint64_t ran_ns = 0;
 
 	for (size_t i = index + 1; i < of->intervals.len && i - index < WHY_LOOK_AHEAD; i++) {
@@ -130,10 +133,13 @@ static size_t next_same(const struct why_walk *walk, const struct why_waiting *w
 		if (why_is_same(walk, waiting, thread, last, next)) {
 			if (may_serve && served_another(walk, waiting, thread, last, next->from_ts))
 				return i;
-			return ran_ns <= check_ns && is_in_same_span(walk, thread, last, next) ? i
-											       : 0;
+			return !worked && ran_ns <= check_ns &&
+					       is_in_same_span(walk, thread, last, next)
+				       ? i
+				       : 0;
 		}
-		if (!may_serve && !why_is_check_lock(walk, thread, next))
+		worked |= !why_is_check_lock(walk, thread, next);
+		if (worked && !may_serve)
 			return 0;
 	}
 	return 0;
@@ -238,6 +244,7 @@ static bool runs_alone(const struct why_walk *walk, const struct why_waiting *wa
 	       !runners.cut;
 }
 
+/* Whether the loop hardly does anything else than wait in this wait. */
 static bool is_seldom_awake(const struct why_walk *walk, const struct why_waiting *waiting,
 			    uint32_t thread, const struct why_series *series)
 {
@@ -246,7 +253,8 @@ static bool is_seldom_awake(const struct why_walk *walk, const struct why_waitin
 	uint64_t awake_ns = whole_ns;
 
 	for (size_t i = series->first; i <= series->last; i++)
-		if (intervals[i].state == WAFFLE_THREAD_BLOCKED)
+		if (intervals[i].state == WAFFLE_THREAD_BLOCKED &&
+		    is_part(walk, waiting, thread, series, i))
 			awake_ns -= intervals[i].to_ts - intervals[i].from_ts;
 	walk->why->searched += series->last - series->first;
 	return awake_ns < whole_ns / AWAKE_PARTS;
