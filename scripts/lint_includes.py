@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks that data flows one way: lint_includes.py FOLDER…, the folders of userspace/ in their order.
 
-A file may include files of its own folder and of the folders before it. The folders of analyze/why/
-have an order as well. Within a folder, files call each other without a circle. So do modules include each other: a module is NAME.c with NAME.h and
+A file may include files of its own folder and of the folders before it. The folders of
+analyze/why/ have an order as well. Within a folder, files call each other without a circle. So do modules include each other: a module is NAME.c with NAME.h and
 NAME_internal.h, or one of them. A header that only its own folder includes ends in _internal.h, one that
 only BPF programs include in .bpf.h. Each tag is defined once. Tests do not count. One line a
 violation."""
@@ -20,6 +20,8 @@ KERNEL_BY_MACHINE = {"pt_regs"}
 # What the records show; waits that do not end; the sums of an answer; calls that wait for GPUs and
 # ranks; what ended a wait; its cause; the walk from thread to thread.
 WHY = "analyze/why"
+# The types of the folder itself, which all of them may include, use only the first one.
+WHY_TYPES = re.compile(r"why_(\w+_)?types\.h|why_verdict\.h")
 WHY_FOLDERS = ("lookup", "hang", "parts", "await", "series", "cause", "walk")
 MAY_EXIT = ("util", "model", "symbolize", "analyze", "render", "export", "cmd")
 TAG = re.compile(r"\b(?:struct|union|enum) (\w+)\s*\{")
@@ -46,10 +48,11 @@ def why_order():
     place = {f"{WHY}/{folder}": at for at, folder in enumerate(WHY_FOLDERS)}
     for path in sorted((ROOT / WHY).rglob("*.[ch]")):
         own = path.relative_to(ROOT).parent.as_posix()
+        last = 0 if own == WHY and WHY_TYPES.fullmatch(path.name) else place.get(own, len(place))
         for include in INCLUDE.findall(path.read_text(encoding="utf-8")):
             other = pathlib.PurePath(include).parent.as_posix()
-            if own in place and other in place and place[other] > place[own]:
-                yield f"{path}: includes {include}, but {other}/ comes after {own}/"
+            if place.get(other, -1) > last:
+                yield f"{path}: includes {include}, but {other}/ comes later"
 
 
 def exits():

@@ -228,7 +228,7 @@ def test_a_process_that_it_waited_for_is_suggested_if_it_was_not_recorded(waffle
     ask = ("why", "--duration", "1s", "-o", tmp_path / "x.waffle", "--pid", reader.pid)
     said = waffle.ok(*ask).stderr
     assert f"process {writer.pid}, which it waited for, was not recorded: to see what it did, " in said
-    assert f"add --pid {writer.pid}, or for all processes of this name --comm {comm(writer)}" in said
+    assert f"record it as well: --pid {writer.pid}, or for all processes of this name --comm {comm(writer)}" in said
     done = waffle.ok(*ask, "--pid", writer.pid)
     assert "was not recorded" not in done.stderr and "sleep  " in done.stdout
 

@@ -3,7 +3,7 @@
 #ifndef WAFFLE_ANALYZE_WHY_WHY_TYPES_H
 #define WAFFLE_ANALYZE_WHY_WHY_TYPES_H
 
-#include "analyze/why/parts/why_samples.h"
+#include "analyze/why/lookup/why_samples.h"
 #include "analyze/why/why_causes_internal.h"
 #include "model/model.h"
 #include "util/strtab.h"

@@ -3,10 +3,10 @@
 #ifndef WAFFLE_ANALYZE_WHY_WHY_WALK_TYPES_H
 #define WAFFLE_ANALYZE_WHY_WHY_WALK_TYPES_H
 
-#include "analyze/why/await/why_await_types.h"
 #include "analyze/why/lookup/why_intervals.h"
 #include "analyze/why/lookup/why_meaning.h"
 #include "analyze/why/lookup/why_wait.h"
+#include "analyze/why/why_await_types.h"
 #include "analyze/why/why_types.h"
 #include "symbolize/stack_mappings.h"
 #include "symbolize/stack_names.h"

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "analyze/why/parts/why_samples.h"
+#include "analyze/why/lookup/why_samples.h"
 
 /*
  * Prints a line such as "running: 70 % gemm_kernel, user; 20 % kernel, write() (58 samples)" after

@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-#include "analyze/why/await/why_await_types.h"
+#include "analyze/why/why_await_types.h"
 
 struct why_verdict;
 struct why_walk;

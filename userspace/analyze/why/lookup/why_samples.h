@@ -4,8 +4,8 @@
  * of the program, or what the kernel did for the thread, such as a system call. Samples are
  * statistics: they describe running time, and change no duration.
  */
-#ifndef WAFFLE_ANALYZE_WHY_PARTS_WHY_SAMPLES_H
-#define WAFFLE_ANALYZE_WHY_PARTS_WHY_SAMPLES_H
+#ifndef WAFFLE_ANALYZE_WHY_LOOKUP_WHY_SAMPLES_H
+#define WAFFLE_ANALYZE_WHY_LOOKUP_WHY_SAMPLES_H
 
 #include <stdbool.h>
 #include <stddef.h>

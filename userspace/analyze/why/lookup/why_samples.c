@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyze/why/parts/why_samples.h"
+#include "analyze/why/lookup/why_samples.h"
 
 #include <stdio.h>
 #include <stdlib.h>

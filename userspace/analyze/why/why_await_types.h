@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The calls that wait for GPUs or ranks (why_await.h). */
-#ifndef WAFFLE_ANALYZE_WHY_AWAIT_WHY_AWAIT_TYPES_H
-#define WAFFLE_ANALYZE_WHY_AWAIT_WHY_AWAIT_TYPES_H
+#ifndef WAFFLE_ANALYZE_WHY_WHY_AWAIT_TYPES_H
+#define WAFFLE_ANALYZE_WHY_WHY_AWAIT_TYPES_H
 
 #include "analyze/why/why_types.h"
 #include "model/comm/comm.h"
