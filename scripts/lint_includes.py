@@ -3,10 +3,10 @@
 """Checks that data flows one way: lint_includes.py FOLDER…, the folders of userspace/ in their order.
 
 A file may include files of its own folder and of the folders before it. The folders of
-analyze/why/ have an order as well. Within a folder, files call each other without a circle. So do modules include each other: a module is NAME.c with NAME.h and
-NAME_internal.h, or one of them. A header that only its own folder includes ends in _internal.h, one that
-only BPF programs include in .bpf.h. Each tag is defined once. Tests do not count. One line a
-violation."""
+analyze/why/ have an order as well. Within a folder, files call each other without a circle. So do
+modules include each other: a module is NAME.c with NAME.h and NAME_internal.h, or one of them. A
+header that only its own folder includes ends in _internal.h, one that only BPF programs include in
+.bpf.h. Each tag is defined once. Tests do not count. One line a violation."""
 
 import collections
 import pathlib
