@@ -151,20 +151,23 @@ static __noinline __attribute__((unused)) __u32 stack_number(void *ctx, __u64 fl
 #define STACK_USER_PRICE_NS 400000    /* for 1 µs */
 #define STACK_TABLES_PRICE_NS 2000000 /* for 5 µs, some twenty frames */
 #define STACK_PYTHON_PRICE_NS 80000   /* a frame of Python, for 0.2 µs */
-#define STACK_CREDIT_NS 50000000
+#define STACK_CREDIT_NS 100000000
 enum stack_worth {
-	STACK_OF_SHORT = 4,
-	STACK_OF_TICK = 2, /* the wait takes at least STACK_TICK_NS */
-	STACK_OF_LONG = 1, /* the wait takes at least STACK_LONG_NS */
+	STACK_OF_SHORT = 8,
+	STACK_OF_TICK = 4,    /* the wait takes at least STACK_TICK_NS */
+	STACK_OF_LONG = 2,    /* the wait takes at least STACK_LONG_NS, as that of many who poll */
+	STACK_OF_LONGEST = 1, /* the wait takes at least STACK_LONGEST_NS */
 };
 #define STACK_TICK_NS 1000000
 #define STACK_LONG_NS 10000000
+#define STACK_LONGEST_NS 30000000
 
 static __always_inline enum stack_worth stack_worth(__u64 waited_ns)
 {
-	return waited_ns >= STACK_LONG_NS   ? STACK_OF_LONG
-	       : waited_ns >= STACK_TICK_NS ? STACK_OF_TICK
-					    : STACK_OF_SHORT;
+	return waited_ns >= STACK_LONGEST_NS ? STACK_OF_LONGEST
+	       : waited_ns >= STACK_LONG_NS  ? STACK_OF_LONG
+	       : waited_ns >= STACK_TICK_NS  ? STACK_OF_TICK
+					     : STACK_OF_SHORT;
 }
 
 /* Takes a stack and returns its number; 0: there is none, or no credit for it. */

@@ -511,3 +511,31 @@ def test_nothing_is_recorded_after_the_end(waffle, start):
     ends = {row["kind"]: row["ts"] for row in capture.records()}
     assert "wake" in ends
     assert max(ends.values()) - ends["state"] < 5_000_000
+
+
+POLLS_BESIDE_NAPS = """
+import os, select, threading, time
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+def polls():
+    epoll = select.epoll()
+    while True:
+        epoll.poll(0.01)
+for _ in range(12):
+    threading.Thread(target=polls, daemon=True).start()
+print("ready", flush=True)
+while True:
+    time.sleep(0.06)
+"""
+
+
+def test_long_waits_have_stacks_beside_many_threads_that_poll(waffle, start):
+    """All share the budget of one CPU, which the threads that poll would use up alone."""
+    program = start(sys.executable, "-c", POLLS_BESIDE_NAPS)
+    program.until("ready")
+    attached = waffle.attach("-p", program.pid, "-q", "--no-report", "--duration", "3s", "--stacks", "sched")
+    capture = attached.wait()
+    mine = [row for row in capture.rows() if row.get("tid") == program.pid
+            and row["end_ns"] - row["start_ns"] > 50 * MS]
+    slept = {row["start_ns"] for row in mine if row["kind"] == "sched" and row["name"] == "blocked"}
+    known = {row["start_ns"] for row in mine if row["kind"] == "wait" and row["args"].get("user_stack")}
+    assert len(slept) >= 20 and len(slept & known) >= 0.9 * len(slept)
