@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "analyze/why/why_longest.h"
 #include "analyze/why/why_pick.h"
 #include "fake_names.h"
 #include "why_capture.h"
@@ -79,17 +80,23 @@ struct wait {
 	uint32_t object;
 };
 
+static void wait_details_of(struct capture *capture, uint64_t from_ts, uint64_t to_ts, uint32_t tid,
+			    uint32_t stack, uint32_t object)
+{
+	struct waffle_rec_wait rec = {.rec = {to_ts, tid, WAFFLE_REC_WAIT, 0},
+				      .from_ts = from_ts,
+				      .user_stack = stack,
+				      .object = object};
+
+	capture_add(capture, &rec);
+}
+
 static void wait_add(struct capture *capture, const struct wait *wait)
 {
-	struct waffle_rec_wait rec = {.rec = {wait->to_ts, 11, WAFFLE_REC_WAIT, 0},
-				      .from_ts = wait->from_ts,
-				      .user_stack = wait->stack,
-				      .object = wait->object};
-
 	waits(capture, wait->from_ts, 1, 11, 0, S, wait->syscall, wait->arg, FUTEX_MUTEX, 0);
 	gets(capture, wait->to_ts, 1, 0, 11, wait->waker, wait->to_ts, wait->flags);
 	if (wait->stack || wait->object)
-		capture_add(capture, &rec);
+		wait_details_of(capture, wait->from_ts, wait->to_ts, 11, wait->stack, wait->object);
 }
 
 /* Explains thread 11 from 1000 to 2000. */
@@ -487,12 +494,6 @@ static void test_in_a_span_the_last_answer_of_a_server_counts(void **state)
 		const char *remote, *other;
 		bool known;
 	} rows[] = {{SERVER, NULL, true}, {MAYBE, NULL, false}, {MAYBE, "127.0.0.1:40001", true}};
-	struct waffle_rec_wait polled = {.rec = {1980, 12, WAFFLE_REC_WAIT, 0},
-					 .from_ts = 1110,
-					 .user_stack = POLLS,
-					 .object = OWN_END};
-	struct waffle_rec_wait parked = {
-		.rec = {1982, 11, WAFFLE_REC_WAIT, 0}, .from_ts = 1020, .user_stack = PARKED};
 
 	(void)state;
 	for (size_t i = 0; i < LENGTH(rows); i++) {
@@ -506,15 +507,62 @@ static void test_in_a_span_the_last_answer_of_a_server_counts(void **state)
 		waits(&capture, 1020, 1, 11, 0, S, NR_FUTEX, PARK + 8, FUTEX_MUTEX, 0);
 		exchange(&capture, NR_EPOLL_WAIT);
 		gets(&capture, 1980, 2, 0, 12, 13, 1980, 0);
-		capture_add(&capture, &polled);
+		wait_details_of(&capture, 1110, 1980, 12, POLLS, OWN_END);
 		gets(&capture, 1982, 1, 0, 11, 12, 1982, 0);
-		capture_add(&capture, &parked);
+		wait_details_of(&capture, 1020, 1982, 11, PARKED, 0);
 		capture_end(&capture, 1990, 11, 1);
 		why = ask(&capture, 2000, &(struct why_query){.name = "step", .names = &names});
 		check_part(why, 0, "sleep", 780, 13, "likely", "");
 		assert_int_equal(why->steps.data[part_of(why, 0)->step].answer, rows[i].known);
 		done(&capture, why);
 	}
+}
+
+static void longest_see(const struct why *why, const struct why_instance *instance,
+			const struct why_long *of, void *arg)
+{
+	const struct why_part *most = &why->parts.data[instance->part];
+
+	if (of->span == MODEL_NONE)
+		return;
+	for (uint32_t i = 1; i < instance->part_count; i++)
+		if (why->parts.data[instance->part + i].ns > most->ns)
+			most = &why->parts.data[instance->part + i];
+	assert_string_equal(why_causes[most->cause].name, "sleep");
+	assert_int_equal(why->model->threads.data[most->thread].tid, 13);
+	++*(unsigned *)arg;
+}
+
+/* A timer wakes the program while another process still works on its request. */
+static void test_the_longest_spans_have_answers_too(void **state)
+{
+	const struct why_query query = {.names = &names};
+	struct capture capture;
+	struct error err = ERROR_INIT;
+	uint64_t left_out = 0;
+	unsigned seen = 0;
+	struct why *why;
+
+	(void)state;
+	begin_program(&capture, CLIENT, SERVER);
+	capture_span(&capture, 1010, 11, 1);
+	waits(&capture, 1020, 1, 11, 0, S, NR_FUTEX, PARK + 8, FUTEX_MUTEX, 0);
+	exchange(&capture, NR_EPOLL_WAIT);
+	waits(&capture, 1910, 3, 13, 0, S, NR_NANOSLEEP, 0, 0, 0);
+	gets(&capture, 900000, 2, 0, 12, 0, 900000, HARD);
+	wait_details_of(&capture, 1110, 900000, 12, POLLS, 0);
+	waits(&capture, 900010, 2, 12, 0, S, NR_EPOLL_WAIT, EPOLL, 0, 0);
+	gets(&capture, 1100000, 3, 0, 13, 13, 1100000, HARD);
+	gets(&capture, 1180000, 2, 0, 12, 13, 1180000, 0);
+	wait_details_of(&capture, 900010, 1180000, 12, POLLS, OWN_END);
+	gets(&capture, 1182000, 1, 0, 11, 12, 1182000, 0);
+	wait_details_of(&capture, 1020, 1182000, 11, PARKED, 0);
+	capture_end(&capture, 1190000, 11, 1);
+	capture_load(&capture, 1200000);
+	capture_must(why_longest(&why, capture.model, &query, longest_see, &seen, &left_out, &err),
+		     err);
+	assert_int_equal(seen, 1);
+	done(&capture, why);
 }
 
 int main(void)
@@ -533,6 +581,7 @@ int main(void)
 		cmocka_unit_test(test_a_program_without_work_names_what_ends_that),
 		cmocka_unit_test(test_a_device_comes_before_idle_threads),
 		cmocka_unit_test(test_in_a_span_the_last_answer_of_a_server_counts),
+		cmocka_unit_test(test_the_longest_spans_have_answers_too),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -110,6 +110,7 @@ struct why_walk {
 	struct why *why;
 	const struct model *model;
 	struct stack_names *names; /* NULL: no symbolizer */
+	bool shared; /* go_answers, cpu_switches and cpu_begins belong to another walk */
 	struct why_intervals intervals;
 	struct windows losses;        /* of scheduler records, merged */
 	struct windows all_losses;    /* of all records, merged */
@@ -145,7 +146,6 @@ struct why_walk {
 	uint32_t *cpu_begins;                /* of each CPU in cpu_switches */
 	uint32_t *cpu_found; /* cache: of each CPU, the last place in its switches */
 	uint32_t cpu_count;  /* no CPU with this number or a higher one has switches */
-	bool cpus_shared;    /* cpu_switches and cpu_begins belong to another walk */
 	VEC(struct why_quota_user) quota_users; /* by cgroup, then thread */
 	VEC(struct why_sampled) sampled;
 	VEC(struct why_neighbour_node) neighbours;

@@ -215,8 +215,7 @@ void why_go_answers_init(struct why_walk *walk, const struct why_walk *like)
 	if (!walk->has_go || !walk->names)
 		return;
 	if (like) {
-		for (size_t i = 0; i < like->go_answers.len; i++)
-			vec_add(&walk->go_answers, like->go_answers.data[i]);
+		memcpy(&walk->go_answers, &like->go_answers, sizeof(walk->go_answers));
 		return;
 	}
 	finder_begin(&finder, model->threads.len);
@@ -233,6 +232,12 @@ void why_go_answers_init(struct why_walk *walk, const struct why_walk *like)
 		qsort(walk->go_answers.data, walk->go_answers.len, sizeof(*walk->go_answers.data),
 		      by_end);
 	finder_end(&finder);
+}
+
+void why_go_answers_free(struct why_walk *walk)
+{
+	if (!walk->shared)
+		vec_free(&walk->go_answers);
 }
 
 /* Index of the first answer to a process after ts. */
