@@ -565,6 +565,50 @@ static void test_the_longest_spans_have_answers_too(void **state)
 	done(&capture, why);
 }
 
+/* The span's thread parks again and again. Then comes an answer, and another thread of the program
+ * blocks again and again until the span ends. */
+static uint64_t parks_and_switches(uint32_t count)
+{
+	struct capture capture;
+	uint64_t ts = 1020, asked, searched;
+	struct why *why;
+
+	begin_program(&capture, CLIENT, SERVER);
+	capture_span(&capture, 1010, 11, 1);
+	for (uint32_t i = 0; i < count; i++, ts += 20) {
+		waits(&capture, ts, 1, 11, 0, S, NR_FUTEX, PARK, FUTEX_MUTEX, 0);
+		gets(&capture, ts + 10, 1, 0, 11, 12, ts + 10, 0);
+		wait_details_of(&capture, ts, ts + 10, 11, PARKED, 0);
+	}
+	waits(&capture, ts, 3, 13, 0, S, NR_RECVFROM, 5, 0, 0);
+	asked = ts + 10;
+	gets(&capture, asked, 3, 0, 13, 12, asked, 0);
+	wait_details_of(&capture, ts, asked, 13, 0, OTHER_END);
+	waits(&capture, asked + 10, 2, 12, 0, S, NR_EPOLL_WAIT, EPOLL, 0, 0);
+	gets(&capture, asked + 20, 2, 0, 12, 13, asked + 20, 0);
+	wait_details_of(&capture, asked + 10, asked + 20, 12, POLLS, OWN_END);
+	ts = asked + 30;
+	for (uint32_t i = 0; i < count; i++, ts += 5000) {
+		waits(&capture, ts, 2, 12, 0, S, NR_FUTEX, PARK + 8, FUTEX_MUTEX, 0);
+		gets(&capture, ts + 10, 2, 0, 12, 11, ts + 10, 0);
+	}
+	capture_end(&capture, ts, 11, 1);
+	why = ask(&capture, ts + 10, &(struct why_query){.name = "step", .names = &names});
+	searched = why->searched;
+	done(&capture, why);
+	return searched;
+}
+
+/* Four times as much of anything takes about four times as many steps of a search, and less than
+ * half of those of a quadratic one. */
+static void test_stretches_do_not_each_search_the_switches_after_an_answer(void **state)
+{
+	uint64_t few = parks_and_switches(250), many = parks_and_switches(1000);
+
+	(void)state;
+	assert_in_range(many, few, 8 * few);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -582,6 +626,7 @@ int main(void)
 		cmocka_unit_test(test_a_device_comes_before_idle_threads),
 		cmocka_unit_test(test_in_a_span_the_last_answer_of_a_server_counts),
 		cmocka_unit_test(test_the_longest_spans_have_answers_too),
+		cmocka_unit_test(test_stretches_do_not_each_search_the_switches_after_an_answer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -105,6 +105,17 @@ struct why_go_answer {
 	bool client;                       /* the program is known to be the client */
 };
 
+/* A time in which at least one thread of a Go program runs or waits for a CPU, and the sum of those
+ * of its process before it. */
+struct why_go_busy {
+	uint64_t from_ts, to_ts, before_ns;
+};
+
+/* Those of a process, in why_walk.go_busy. */
+struct why_go_busy_range {
+	size_t first, count;
+};
+
 /* The state of the walk: the model, indexes and caches, and the current instance. */
 struct why_walk {
 	struct why *why;
@@ -127,12 +138,16 @@ struct why_walk {
 	struct map go_of; /* pid → WHY_GO, or the number of stacks without Go functions */
 	bool has_go;      /* one of the processes is a Go program */
 	VEC(struct why_go_answer) go_answers; /* by pid, then to_ts */
-	VEC(uint32_t) sockets;                /* objects with two ends, sorted by them */
-	struct map socket_at;                 /* inode → number of one of `sockets` */
-	struct map peers;                     /* object → thread at the other end, or NO_PEER */
-	struct map socket_users;              /* object → the first thread that waited for it */
-	struct map main_threads;              /* pid → thread */
-	struct map cgroups;                   /* inode → text */
+	VEC(struct why_go_busy) go_busy;      /* cache: of each process by time, disjoint */
+	VEC(struct why_go_busy_range) go_busy_ranges;
+	struct map go_busy_of;   /* pid → index in go_busy_ranges */
+	uint64_t go_busy_load;   /* intervals.loads when they were made */
+	VEC(uint32_t) sockets;   /* objects with two ends, sorted by them */
+	struct map socket_at;    /* inode → number of one of `sockets` */
+	struct map peers;        /* object → thread at the other end, or NO_PEER */
+	struct map socket_users; /* object → the first thread that waited for it */
+	struct map main_threads; /* pid → thread */
+	struct map cgroups;      /* inode → text */
 	struct why_object_text object_texts[1u << WHY_OBJECT_TEXT_BITS];
 	uint32_t *worker_texts; /* cache of why_worker_text(): of each thread; NULL: empty */
 	/* Texts for what the capture itself caused: by using a CPU, and by holding a program. */

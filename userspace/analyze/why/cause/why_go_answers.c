@@ -16,8 +16,8 @@
 
 #include "analyze/why/lookup/why_evidence.h"
 #include "analyze/why/lookup/why_go.h"
+#include "analyze/why/lookup/why_go_busy.h"
 #include "analyze/why/lookup/why_go_idle.h"
-#include "analyze/why/lookup/why_go_program.h"
 #include "analyze/why/lookup/why_peers.h"
 #include "analyze/why/parts/why_sums.h"
 #include "analyze/why/why_verdict.h"
@@ -28,8 +28,7 @@
 
 /* A program has done with an answer if it has had nothing to run for so long. */
 #define IDLE_NS 1000000ull
-/* Limits of a search: a gap between two requests to examine, and answers to look at. */
-#define GAP_NS 1000000000ull
+/* Limit of a search: answers to look at. */
 #define ANSWERS_MAX 64
 
 /* What is known of a connection of a program so far. */
@@ -299,15 +298,14 @@ static const struct why_go_answer *answer_before(struct why_walk *walk, uint32_t
 /* Whether a program works on an answer until ts: it has something to run. */
 static bool works_until(struct why_walk *walk, const struct why_go_answer *answer, uint64_t ts)
 {
-	uint64_t gap = ts - answer->to_ts;
-
-	return gap <= IDLE_NS ||
-	       (gap <= GAP_NS && why_go_idle_ns(walk, answer->pid, answer->to_ts, ts) <= IDLE_NS);
+	return ts - answer->to_ts <= IDLE_NS ||
+	       why_go_idle_ns(walk, answer->pid, answer->to_ts, ts) <= IDLE_NS;
 }
 
 /*
- * The same for one goroutine, which goes on at `until`: backwards from there, each answer with its
- * request, as long as the program has something to run between an answer and the next request.
+ * Finds the answer that one goroutine waits for at `from`, if it goes on at `until`; *to is cut in
+ * the same way. The search goes backwards from `until`, from each answer to its request, as long as
+ * the program has something to run between an answer and the next request.
  */
 static const struct why_go_answer *answer_last(struct why_walk *walk, uint32_t pid, uint64_t from,
 					       uint64_t *to, uint64_t until)

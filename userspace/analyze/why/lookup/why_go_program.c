@@ -126,17 +126,3 @@ struct why_program_part why_program_at(struct why_program *program, uint64_t ts,
 	}
 	return part;
 }
-
-uint64_t why_go_idle_ns(struct why_walk *walk, uint32_t pid, uint64_t from, uint64_t to)
-{
-	struct why_program program;
-	struct why_program_part part;
-	uint64_t idle_ns = 0;
-
-	why_program_open(&program, walk, pid, from);
-	for (; from < to; from = part.until) {
-		part = why_program_at(&program, from, to);
-		idle_ns += part.rank < WHY_PROGRAM_RUNNABLE ? part.until - from : 0;
-	}
-	return idle_ns;
-}

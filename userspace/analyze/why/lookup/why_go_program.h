@@ -41,7 +41,5 @@ void why_program_open(struct why_program *program, struct why_walk *walk, uint32
 		      uint64_t ts);
 /* The state of the program from ts on. Successive calls have rising times. */
 struct why_program_part why_program_at(struct why_program *program, uint64_t ts, uint64_t to);
-/* How long all threads of a Go program were blocked. */
-uint64_t why_go_idle_ns(struct why_walk *walk, uint32_t pid, uint64_t from, uint64_t to);
 
 #endif

@@ -10,6 +10,7 @@
 #include "analyze/why/cause/why_running.h"
 #include "analyze/why/lookup/why_cpus.h"
 #include "analyze/why/lookup/why_evidence.h"
+#include "analyze/why/lookup/why_go_busy.h"
 #include "analyze/why/lookup/why_lookup.h"
 #include "analyze/why/lookup/why_peers.h"
 #include "analyze/why/lookup/why_quota.h"
@@ -51,6 +52,7 @@ void why_walk_free(struct why_walk *walk)
 	why_peers_free(walk);
 	map_free(&walk->cgroups);
 	why_go_answers_free(walk);
+	why_go_busy_free(walk);
 	why_cpus_free(walk);
 	why_quota_free(walk);
 	free(walk->by_pid);
