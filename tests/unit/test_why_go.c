@@ -311,6 +311,7 @@ static void connection(struct capture *capture, const char *local, const char *r
 
 #define CLIENT "127.0.0.1:40000"
 #define SERVER "127.0.0.1:8080"
+#define MAYBE "127.0.0.1:50000" /* a port that a client may have, too */
 
 /* The main thread is idle all the time. */
 static void begin_program(struct capture *capture, const char *local, const char *remote)
@@ -401,7 +402,28 @@ static void test_a_request_that_wakes_nobody_came_after_the_last_answer(void **s
 	}
 }
 
-/* The same, but the program is the server, and waits for the client's next request. */
+/* The program is the server, and waits for the client's next request. That looks like the client of
+ * a server that has the higher port. */
+static void test_what_may_be_the_next_request_is_no_answer(void **state)
+{
+	static const struct wait wait = {1010, 1980, NR_EPOLL_WAIT, EPOLL, POLLS, 13, 0, OWN_END};
+	static const char *const ports[] = {MAYBE, "127.0.0.1:32768"};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(ports); i++) {
+		struct capture capture;
+		struct why *why;
+
+		begin_program(&capture, ports[i], CLIENT);
+		exchange(&capture, NR_FUTEX);
+		wait_add(&capture, &wait);
+		why = ask_program(&capture);
+		for (size_t k = 0; k < why->steps.len; k++)
+			assert_false(why->steps.data[k].answer);
+		done(&capture, why);
+	}
+}
+
 static void test_a_server_without_requests_is_idle(void **state)
 {
 	const struct wait wait = {1010, 1980, NR_EPOLL_WAIT, EPOLL, POLLS, 13, 0, OWN_END};
@@ -484,8 +506,6 @@ static void test_a_device_comes_before_idle_threads(void **state)
 	done(&capture, why);
 }
 
-#define MAYBE "127.0.0.1:50000" /* a port that a client may have, too */
-
 /* The thread on which the span began has nothing to run until another one has got the answer. The
  * other end must be known as the server: by its port, or since another connection leads there. */
 static void test_in_a_span_the_last_answer_of_a_server_counts(void **state)
@@ -565,6 +585,39 @@ static void test_the_longest_spans_have_answers_too(void **state)
 	done(&capture, why);
 }
 
+/* Thread 14, the last one, runs from 1020 on. 300 others have no state, or are blocked. */
+static void test_only_threads_of_the_time_count_and_more_than_the_limit_are_unknown(void **state)
+{
+	(void)state;
+	for (unsigned blocked = 0; blocked < 2; blocked++) {
+		struct capture capture;
+		struct why *why;
+
+		begin_program(&capture, CLIENT, SERVER);
+		for (uint32_t tid = 100; tid < 400; tid++) {
+			struct waffle_rec_switch out = {.rec = {1004, tid, WAFFLE_REC_SWITCH, 5},
+							.prev_state = S,
+							.flags = WAFFLE_SWITCH_PREV_TRACED,
+							.syscall = NR_FUTEX,
+							.args = {PARK, FUTEX_MUTEX}};
+
+			named_as(&capture, tid, CAPTURE_PID, "go", WAFFLE_TASK_TRACED_FLAG);
+			if (blocked)
+				capture_add(&capture, &out);
+		}
+		named(&capture, 14, CAPTURE_PID, "go");
+		waits(&capture, 1010, 1, 11, 0, S, NR_FUTEX, PARK, FUTEX_MUTEX, 0);
+		waits(&capture, 1010, 2, 12, 0, S, NR_FUTEX, PARK, FUTEX_MUTEX, 0);
+		gets(&capture, 1020, 6, 0, 14, 11, 1020, 0);
+		why = ask_program(&capture);
+		if (blocked)
+			assert_int_equal(part_of(why, 0)->grade, WHY_GRADE_UNKNOWN);
+		else
+			check_part(why, 0, "running", 990, CAPTURE_PID, "likely", "");
+		done(&capture, why);
+	}
+}
+
 /* The span's thread parks again and again. Then comes an answer, and another thread of the program
  * blocks again and again until the span ends. */
 static uint64_t parks_and_switches(uint32_t count)
@@ -621,7 +674,10 @@ int main(void)
 			test_the_program_is_explained_unless_one_of_its_threads_tells_more),
 		cmocka_unit_test(test_a_program_waits_for_the_answer_of_another_process),
 		cmocka_unit_test(test_a_request_that_wakes_nobody_came_after_the_last_answer),
+		cmocka_unit_test(test_what_may_be_the_next_request_is_no_answer),
 		cmocka_unit_test(test_a_server_without_requests_is_idle),
+		cmocka_unit_test(
+			test_only_threads_of_the_time_count_and_more_than_the_limit_are_unknown),
 		cmocka_unit_test(test_a_program_without_work_names_what_ends_that),
 		cmocka_unit_test(test_a_device_comes_before_idle_threads),
 		cmocka_unit_test(test_in_a_span_the_last_answer_of_a_server_counts),

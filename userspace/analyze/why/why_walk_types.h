@@ -96,13 +96,13 @@ struct why_quota_user {
 	uint64_t ran_ns; /* scratch: in the period that is examined */
 };
 
-/* A request of a Go program and its answer: meanwhile, a goroutine waits. */
+/* A request of a Go program, which is known to be the client, and its answer: meanwhile, a
+ * goroutine waits. */
 struct why_go_answer {
 	uint64_t from_ts, to_ts;           /* when the request was sent and when the answer came */
 	uint32_t pid;                      /* of the program */
 	uint32_t thread;                   /* that answered, of another process */
 	const struct store_object *object; /* the connection, the program's end */
-	bool client;                       /* the program is known to be the client */
 };
 
 /* A time in which at least one thread of a Go program runs or waits for a CPU, and the sum of those
@@ -177,6 +177,7 @@ struct why_walk {
 	struct map more_sums; /* hash → the newest sum with it for which no slot was free */
 	uint32_t instances;   /* number of instances so far */
 	bool no_chains;       /* the caller wants no chains */
+	bool unsure;          /* the thread may not be the one that explains the time */
 	struct why_awaits awaits;
 	struct why_instance *instance;
 };
