@@ -23,7 +23,7 @@ enum why_program_rank {
 struct why_program {
 	struct why_walk *walk;
 	uint32_t count;
-	bool left_out; /* there are more threads than the limit: they may do something better */
+	bool left_out; /* there are more threads than the limit; one of them may run */
 	uint32_t threads[WHY_PROGRAM_THREADS];
 	size_t at[WHY_PROGRAM_THREADS];     /* of each, the interval that was looked at last */
 	size_t ranked[WHY_PROGRAM_THREADS]; /* the interval whose rank is known, plus 1 */
@@ -32,7 +32,7 @@ struct why_program {
 
 /* A time in which no thread of the program changes its state. */
 struct why_program_part {
-	uint32_t thread; /* that explains it; MODEL_NONE: no thread is known */
+	uint32_t thread; /* the one that explains it; MODEL_NONE: no thread is known */
 	enum why_program_rank rank;
 	uint64_t until, thread_until;
 	bool unsure; /* a thread that is left out may explain it better */
