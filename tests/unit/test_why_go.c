@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "analyze/why/why_longest.h"
 #include "analyze/why/why_pick.h"
 #include "fake_names.h"
 #include "why_capture.h"
@@ -79,17 +80,23 @@ struct wait {
 	uint32_t object;
 };
 
+static void wait_details_of(struct capture *capture, uint64_t from_ts, uint64_t to_ts, uint32_t tid,
+			    uint32_t stack, uint32_t object)
+{
+	struct waffle_rec_wait rec = {.rec = {to_ts, tid, WAFFLE_REC_WAIT, 0},
+				      .from_ts = from_ts,
+				      .user_stack = stack,
+				      .object = object};
+
+	capture_add(capture, &rec);
+}
+
 static void wait_add(struct capture *capture, const struct wait *wait)
 {
-	struct waffle_rec_wait rec = {.rec = {wait->to_ts, 11, WAFFLE_REC_WAIT, 0},
-				      .from_ts = wait->from_ts,
-				      .user_stack = wait->stack,
-				      .object = wait->object};
-
 	waits(capture, wait->from_ts, 1, 11, 0, S, wait->syscall, wait->arg, FUTEX_MUTEX, 0);
 	gets(capture, wait->to_ts, 1, 0, 11, wait->waker, wait->to_ts, wait->flags);
 	if (wait->stack || wait->object)
-		capture_add(capture, &rec);
+		wait_details_of(capture, wait->from_ts, wait->to_ts, 11, wait->stack, wait->object);
 }
 
 /* Explains thread 11 from 1000 to 2000. */
@@ -304,6 +311,7 @@ static void connection(struct capture *capture, const char *local, const char *r
 
 #define CLIENT "127.0.0.1:40000"
 #define SERVER "127.0.0.1:8080"
+#define MAYBE "127.0.0.1:50000" /* a port that a client may have, too */
 
 /* The main thread is idle all the time. */
 static void begin_program(struct capture *capture, const char *local, const char *remote)
@@ -394,7 +402,28 @@ static void test_a_request_that_wakes_nobody_came_after_the_last_answer(void **s
 	}
 }
 
-/* The same, but the program is the server, and waits for the client's next request. */
+/* The program is the server, and waits for the client's next request. That looks like the client of
+ * a server that has the higher port. */
+static void test_what_may_be_the_next_request_is_no_answer(void **state)
+{
+	static const struct wait wait = {1010, 1980, NR_EPOLL_WAIT, EPOLL, POLLS, 13, 0, OWN_END};
+	static const char *const ports[] = {MAYBE, "127.0.0.1:32768"};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(ports); i++) {
+		struct capture capture;
+		struct why *why;
+
+		begin_program(&capture, ports[i], CLIENT);
+		exchange(&capture, NR_FUTEX);
+		wait_add(&capture, &wait);
+		why = ask_program(&capture);
+		for (size_t k = 0; k < why->steps.len; k++)
+			assert_false(why->steps.data[k].answer);
+		done(&capture, why);
+	}
+}
+
 static void test_a_server_without_requests_is_idle(void **state)
 {
 	const struct wait wait = {1010, 1980, NR_EPOLL_WAIT, EPOLL, POLLS, 13, 0, OWN_END};
@@ -477,8 +506,6 @@ static void test_a_device_comes_before_idle_threads(void **state)
 	done(&capture, why);
 }
 
-#define MAYBE "127.0.0.1:50000" /* a port that a client may have, too */
-
 /* The thread on which the span began has nothing to run until another one has got the answer. The
  * other end must be known as the server: by its port, or since another connection leads there. */
 static void test_in_a_span_the_last_answer_of_a_server_counts(void **state)
@@ -487,12 +514,6 @@ static void test_in_a_span_the_last_answer_of_a_server_counts(void **state)
 		const char *remote, *other;
 		bool known;
 	} rows[] = {{SERVER, NULL, true}, {MAYBE, NULL, false}, {MAYBE, "127.0.0.1:40001", true}};
-	struct waffle_rec_wait polled = {.rec = {1980, 12, WAFFLE_REC_WAIT, 0},
-					 .from_ts = 1110,
-					 .user_stack = POLLS,
-					 .object = OWN_END};
-	struct waffle_rec_wait parked = {
-		.rec = {1982, 11, WAFFLE_REC_WAIT, 0}, .from_ts = 1020, .user_stack = PARKED};
 
 	(void)state;
 	for (size_t i = 0; i < LENGTH(rows); i++) {
@@ -506,14 +527,146 @@ static void test_in_a_span_the_last_answer_of_a_server_counts(void **state)
 		waits(&capture, 1020, 1, 11, 0, S, NR_FUTEX, PARK + 8, FUTEX_MUTEX, 0);
 		exchange(&capture, NR_EPOLL_WAIT);
 		gets(&capture, 1980, 2, 0, 12, 13, 1980, 0);
-		capture_add(&capture, &polled);
+		wait_details_of(&capture, 1110, 1980, 12, POLLS, OWN_END);
 		gets(&capture, 1982, 1, 0, 11, 12, 1982, 0);
-		capture_add(&capture, &parked);
+		wait_details_of(&capture, 1020, 1982, 11, PARKED, 0);
 		capture_end(&capture, 1990, 11, 1);
 		why = ask(&capture, 2000, &(struct why_query){.name = "step", .names = &names});
 		check_part(why, 0, "sleep", 780, 13, "likely", "");
 		assert_int_equal(why->steps.data[part_of(why, 0)->step].answer, rows[i].known);
 		done(&capture, why);
+	}
+}
+
+static void longest_see(const struct why *why, const struct why_instance *instance,
+			const struct why_long *of, void *arg)
+{
+	const struct why_part *most = &why->parts.data[instance->part];
+
+	if (of->span == MODEL_NONE)
+		return;
+	for (uint32_t i = 1; i < instance->part_count; i++)
+		if (why->parts.data[instance->part + i].ns > most->ns)
+			most = &why->parts.data[instance->part + i];
+	assert_string_equal(why_causes[most->cause].name, "sleep");
+	assert_int_equal(why->model->threads.data[most->thread].tid, 13);
+	++*(unsigned *)arg;
+}
+
+/* A timer wakes the program while another process still works on its request. */
+static void test_the_longest_spans_have_answers_too(void **state)
+{
+	const struct why_query query = {.names = &names};
+	struct capture capture;
+	struct error err = ERROR_INIT;
+	uint64_t left_out = 0;
+	unsigned seen = 0;
+	struct why *why;
+
+	(void)state;
+	begin_program(&capture, CLIENT, SERVER);
+	capture_span(&capture, 1010, 11, 1);
+	waits(&capture, 1020, 1, 11, 0, S, NR_FUTEX, PARK + 8, FUTEX_MUTEX, 0);
+	exchange(&capture, NR_EPOLL_WAIT);
+	waits(&capture, 1910, 3, 13, 0, S, NR_NANOSLEEP, 0, 0, 0);
+	gets(&capture, 900000, 2, 0, 12, 0, 900000, HARD);
+	wait_details_of(&capture, 1110, 900000, 12, POLLS, 0);
+	waits(&capture, 900010, 2, 12, 0, S, NR_EPOLL_WAIT, EPOLL, 0, 0);
+	gets(&capture, 1100000, 3, 0, 13, 13, 1100000, HARD);
+	gets(&capture, 1180000, 2, 0, 12, 13, 1180000, 0);
+	wait_details_of(&capture, 900010, 1180000, 12, POLLS, OWN_END);
+	gets(&capture, 1182000, 1, 0, 11, 12, 1182000, 0);
+	wait_details_of(&capture, 1020, 1182000, 11, PARKED, 0);
+	capture_end(&capture, 1190000, 11, 1);
+	capture_load(&capture, 1200000);
+	capture_must(why_longest(&why, capture.model, &query, longest_see, &seen, &left_out, &err),
+		     err);
+	assert_int_equal(seen, 1);
+	done(&capture, why);
+}
+
+/* Thread 14, the last one, runs from 1020 on. 300 others have no state, or are blocked. */
+static void test_only_threads_of_the_time_count_and_more_than_the_limit_are_unknown(void **state)
+{
+	(void)state;
+	for (unsigned blocked = 0; blocked < 2; blocked++) {
+		struct capture capture;
+		struct why *why;
+
+		begin_program(&capture, CLIENT, SERVER);
+		for (uint32_t tid = 100; tid < 400; tid++) {
+			struct waffle_rec_switch out = {.rec = {1004, tid, WAFFLE_REC_SWITCH, 5},
+							.prev_state = S,
+							.flags = WAFFLE_SWITCH_PREV_TRACED,
+							.syscall = NR_FUTEX,
+							.args = {PARK, FUTEX_MUTEX}};
+
+			named_as(&capture, tid, CAPTURE_PID, "go", WAFFLE_TASK_TRACED_FLAG);
+			if (blocked)
+				capture_add(&capture, &out);
+		}
+		named(&capture, 14, CAPTURE_PID, "go");
+		waits(&capture, 1010, 1, 11, 0, S, NR_FUTEX, PARK, FUTEX_MUTEX, 0);
+		waits(&capture, 1010, 2, 12, 0, S, NR_FUTEX, PARK, FUTEX_MUTEX, 0);
+		gets(&capture, 1020, 6, 0, 14, 11, 1020, 0);
+		why = ask_program(&capture);
+		if (blocked)
+			assert_int_equal(part_of(why, 0)->grade, WHY_GRADE_UNKNOWN);
+		else
+			check_part(why, 0, "running", 990, CAPTURE_PID, "likely", "");
+		done(&capture, why);
+	}
+}
+
+/* The span's thread parks again and again. Then comes an answer, and another thread of the program
+ * blocks again and again until the span ends. */
+static uint64_t parks_and_switches(uint32_t count, bool program)
+{
+	struct capture capture;
+	uint64_t ts = 1020, asked, searched;
+	struct why *why;
+
+	begin_program(&capture, CLIENT, SERVER);
+	capture_span(&capture, 1010, 11, 1);
+	for (uint32_t i = 0; i < count; i++, ts += 20) {
+		waits(&capture, ts, 1, 11, 0, S, NR_FUTEX, PARK, FUTEX_MUTEX, 0);
+		gets(&capture, ts + 10, 1, 0, 11, 12, ts + 10, 0);
+		wait_details_of(&capture, ts, ts + 10, 11, PARKED, 0);
+	}
+	waits(&capture, ts, 3, 13, 0, S, NR_RECVFROM, 5, 0, 0);
+	asked = ts + 10;
+	gets(&capture, asked, 3, 0, 13, 12, asked, 0);
+	wait_details_of(&capture, ts, asked, 13, 0, OTHER_END);
+	waits(&capture, asked + 10, 2, 12, 0, S, NR_EPOLL_WAIT, EPOLL, 0, 0);
+	gets(&capture, asked + 20, 2, 0, 12, 13, asked + 20, 0);
+	wait_details_of(&capture, asked + 10, asked + 20, 12, POLLS, OWN_END);
+	ts = asked + 30;
+	for (uint32_t i = 0; i < count; i++, ts += 5000) {
+		waits(&capture, ts, 2, 12, 0, S, NR_FUTEX, PARK + 8, FUTEX_MUTEX, 0);
+		gets(&capture, ts + 10, 2, 0, 12, 11, ts + 10, 0);
+	}
+	capture_end(&capture, ts, 11, 1);
+	why = ask(&capture, ts + 10,
+		  &(struct why_query){.name = program ? NULL : "step",
+				      .program = program ? CAPTURE_PID : 0,
+				      .from_ts = program ? 1000 : 0,
+				      .to_ts = program ? ts : 0,
+				      .names = &names});
+	searched = why->searched;
+	done(&capture, why);
+	return searched;
+}
+
+/* Four times as much of anything takes about four times as many steps of a search, and less than
+ * half of those of a quadratic one. */
+static void test_stretches_do_not_each_search_the_switches_after_an_answer(void **state)
+{
+	(void)state;
+	for (unsigned program = 0; program < 2; program++) {
+		uint64_t few = parks_and_switches(250, program);
+		uint64_t many = parks_and_switches(1000, program);
+
+		assert_in_range(many, few, 8 * few);
 	}
 }
 
@@ -529,10 +682,15 @@ int main(void)
 			test_the_program_is_explained_unless_one_of_its_threads_tells_more),
 		cmocka_unit_test(test_a_program_waits_for_the_answer_of_another_process),
 		cmocka_unit_test(test_a_request_that_wakes_nobody_came_after_the_last_answer),
+		cmocka_unit_test(test_what_may_be_the_next_request_is_no_answer),
 		cmocka_unit_test(test_a_server_without_requests_is_idle),
+		cmocka_unit_test(
+			test_only_threads_of_the_time_count_and_more_than_the_limit_are_unknown),
 		cmocka_unit_test(test_a_program_without_work_names_what_ends_that),
 		cmocka_unit_test(test_a_device_comes_before_idle_threads),
 		cmocka_unit_test(test_in_a_span_the_last_answer_of_a_server_counts),
+		cmocka_unit_test(test_the_longest_spans_have_answers_too),
+		cmocka_unit_test(test_stretches_do_not_each_search_the_switches_after_an_answer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,6 +13,7 @@
 #include "analyze/why/why_pick.h"
 #include "render/json/why_json.h"
 #include "render/text/why_text.h"
+#include "util/memory.h"
 
 #define MS 1000000ull
 
@@ -331,6 +332,34 @@ static void test_a_cause_of_many_stretches_adds_up(void **state)
 	made_free(&made);
 }
 
+/* Thread 12 ended before the time, and 14 began afterwards. */
+static void test_a_go_program_has_the_threads_that_lived_in_the_time(void **state)
+{
+	struct made made = {0};
+	char *text;
+
+	(void)state;
+	capture_begin(&made.capture, true);
+	capture_task(&made.capture, CAPTURE_START, 11, 100, "go");
+	capture_task(&made.capture, CAPTURE_START, 12, 100, "go");
+	capture_task(&made.capture, CAPTURE_START, 13, 100, "go");
+	capture_gone(&made.capture, 5 * MS, 12, WAFFLE_REC_EXIT);
+	capture_task(&made.capture, 250 * MS, 14, 250 * MS, "go");
+	made.why.model = capture_load(&made.capture, 300 * MS);
+	made.why.texts = strtab_new();
+	vec_add(&made.why.instances, ((struct why_instance){.span = MODEL_NONE,
+							    .thread = thread_of(made.why.model, 11),
+							    .program = true,
+							    .from_ts = 10 * MS,
+							    .to_ts = 210 * MS,
+							    .ended_by = MODEL_NONE}));
+	text = text_printed(&made.why, (struct why_view){0});
+	if (!strstr(text, ", a Go program with 2 threads"))
+		fail_msg("%s", text);
+	free(text);
+	made_free(&made);
+}
+
 static void test_colours_are_only_where_they_are_asked_for(void **state)
 {
 	struct made made = {0};
@@ -532,6 +561,7 @@ int main(void)
 		cmocka_unit_test(test_causes_beyond_those_shown_are_summed_up),
 		cmocka_unit_test(test_a_wait_that_two_spans_share_is_explained_once),
 		cmocka_unit_test(test_a_cause_of_many_stretches_adds_up),
+		cmocka_unit_test(test_a_go_program_has_the_threads_that_lived_in_the_time),
 		cmocka_unit_test(test_colours_are_only_where_they_are_asked_for),
 		cmocka_unit_test(test_json_tells_each_cause_with_its_chain),
 		cmocka_unit_test(test_json_of_a_thread_in_a_window_has_no_span),

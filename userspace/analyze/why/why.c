@@ -5,9 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/why/await/why_await.h"
-#include "analyze/why/cause/why_go_answers.h"
-#include "analyze/why/lookup/why_evidence.h"
 #include "analyze/why/walk/why_instance.h"
 #include "analyze/why/walk/why_walk.h"
 #include "analyze/why/why_median_internal.h"
@@ -272,8 +269,6 @@ static void explain_all(struct why *why, struct why_walk *walk)
 	for (size_t i = 0; i < why->instances.len; i++)
 		windows_add(&windows, why->instances.data[i].from_ts, why->instances.data[i].to_ts);
 	windows_merge(&windows);
-	why_evidence_init(walk, NULL);
-	why_go_answers_init(walk, NULL);
 	why_intervals_load(&walk->intervals, &windows);
 	windows_free(&windows);
 	for (size_t i = 0; i < why->instances.len; i++) {
@@ -300,11 +295,11 @@ int why_new(struct why **why, const struct model *model, const struct why_query 
 	struct why_walk walk;
 	int result = why_start(why, &walk, model, query->names, err);
 
-	if (!result)
-		why_await_init(&walk.awaits, model, query->timeline);
 	result = result ?: pick(*why, query, err);
-	if (!result)
+	if (!result) {
+		why_walk_prepare(&walk, NULL, query->timeline);
 		explain_all(*why, &walk);
+	}
 	return finish(why, &walk, result);
 }
 

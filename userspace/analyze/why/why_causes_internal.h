@@ -89,6 +89,6 @@
 	      COUNT, END,                                                                          \
 	      "the runtime of Go had no goroutine to run on the thread, or on any. It stands "     \
 	      "behind work and waits with at least a twentieth of the time",                       \
-	      "what ended that")
+	      "what gave the runtime a goroutine to run")
 
 #endif

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyze/why/why_each_internal.h"
 
-#include "analyze/why/await/why_await.h"
-#include "analyze/why/cause/why_go_answers.h"
-#include "analyze/why/lookup/why_evidence.h"
 #include "analyze/why/lookup/why_switches.h"
 #include "analyze/why/walk/why_instance.h"
 #include "analyze/why/walk/why_walk.h"
@@ -92,9 +89,7 @@ int why_batches_begin(struct why **why, struct why_walk *walk, struct model_mark
 	walk->no_chains = true;
 	if (result)
 		return result;
-	why_await_init(&walk->awaits, model, timeline);
-	why_evidence_init(walk, NULL);
-	why_go_answers_init(walk, NULL);
+	why_walk_prepare(walk, NULL, timeline);
 	*marks = model_marks_new(model, MARK_SWITCHES, why_intervals_note, &walk->intervals);
 	return 0;
 }

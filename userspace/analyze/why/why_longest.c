@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-#include "analyze/why/await/why_await.h"
-#include "analyze/why/lookup/why_evidence.h"
 #include "analyze/why/lookup/why_switches.h"
 #include "analyze/why/walk/why_instance.h"
 #include "analyze/why/walk/why_walk.h"
@@ -238,7 +236,6 @@ static void items_explain(struct why_walk *walk, struct longest *longest, why_lo
 		windows_add(&windows, longest->list.data[i].of.from_ts,
 			    longest->list.data[i].of.to_ts);
 	windows_merge(&windows);
-	why_evidence_init(walk, NULL);
 	why_intervals_load(&walk->intervals, &windows);
 	windows_free(&windows);
 	for (size_t i = 0; i < longest->list.len; i++)
@@ -255,10 +252,11 @@ int why_longest(struct why **why, const struct model *model, const struct why_qu
 	if (result)
 		return result;
 	walk.no_chains = true;
-	why_await_init(&walk.awaits, model, query->timeline);
 	search_all(&search);
-	if (search.spans.list.len)
+	if (search.spans.list.len) {
+		why_walk_prepare(&walk, NULL, query->timeline);
 		items_explain(&walk, &search.spans, each, arg);
+	}
 	*left_out += search.waits.seen - search.waits.list.len;
 	vec_free(&search.spans.list);
 	vec_free(&search.waits.list);

@@ -10,8 +10,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "analyze/why/cause/why_go_answers.h"
-#include "analyze/why/lookup/why_evidence.h"
 #include "analyze/why/walk/why_instance.h"
 #include "analyze/why/walk/why_walk.h"
 #include "analyze/why/why_each_internal.h"
@@ -95,15 +93,14 @@ static void *member_main(void *arg)
 }
 
 /* Makes a walk that is ready for the first slice, as `first` is. Names of system calls are cached
- * by now (why_evidence_init()), so threads only read that cache. */
+ * by now (why_walk_prepare()), so threads only read that cache. */
 static void member_prepare(struct crew_member *member, const struct why_walk *first)
 {
 	struct why_walk *walk = &member->walk;
 
 	why_walk_begin(walk, first->model, first->names);
 	walk->no_chains = true;
-	why_evidence_init(walk, first);
-	why_go_answers_init(walk, first);
+	why_walk_prepare(walk, first, NULL);
 	for (size_t i = 0; i < walk->intervals.count; i++)
 		walk->intervals.threads[i].spins = first->intervals.threads[i].spins;
 }
@@ -114,7 +111,7 @@ static unsigned crew_size(const struct why_walk *first)
 {
 	size_t slices = first->model->switches.len / WHY_EACH_SWITCHES;
 
-	if (first->awaits.gpu || first->awaits.comm)
+	if (first->awaits.gpu || first->awaits.comm || first->awaits.mpi)
 		return 0;
 	return threads_beside(slices < THREADS_MAX ? slices : THREADS_MAX);
 }

@@ -96,13 +96,24 @@ struct why_quota_user {
 	uint64_t ran_ns; /* scratch: in the period that is examined */
 };
 
-/* A request of a Go program and its answer: meanwhile, a goroutine waits. */
+/* A request of a Go program, which is known to be the client, and its answer: meanwhile, a
+ * goroutine waits. */
 struct why_go_answer {
 	uint64_t from_ts, to_ts;           /* when the request was sent and when the answer came */
 	uint32_t pid;                      /* of the program */
 	uint32_t thread;                   /* that answered, of another process */
 	const struct store_object *object; /* the connection, the program's end */
-	bool client;                       /* the program is known to be the client */
+};
+
+/* A time in which at least one thread of a Go program runs or waits for a CPU, and the sum of those
+ * of its process before it. */
+struct why_go_busy {
+	uint64_t from_ts, to_ts, before_ns;
+};
+
+/* Those of a process, in why_walk.go_busy. */
+struct why_go_busy_range {
+	size_t first, count;
 };
 
 /* The state of the walk: the model, indexes and caches, and the current instance. */
@@ -110,6 +121,7 @@ struct why_walk {
 	struct why *why;
 	const struct model *model;
 	struct stack_names *names; /* NULL: no symbolizer */
+	bool shared; /* go_answers, cpu_switches and cpu_begins belong to another walk */
 	struct why_intervals intervals;
 	struct windows losses;        /* of scheduler records, merged */
 	struct windows all_losses;    /* of all records, merged */
@@ -126,11 +138,15 @@ struct why_walk {
 	struct map go_of; /* pid → WHY_GO, or the number of stacks without Go functions */
 	bool has_go;      /* one of the processes is a Go program */
 	VEC(struct why_go_answer) go_answers; /* by pid, then to_ts */
-	VEC(uint32_t) sockets;                /* objects with two ends, sorted by them */
-	struct map socket_at;                 /* inode → number of one of `sockets` */
-	struct map peers;                     /* object → thread at the other end, or NO_PEER */
-	struct map socket_users;              /* object → the first thread that waited for it */
-	struct map main_threads;              /* pid → thread */
+	VEC(struct why_go_busy) go_busy;      /* cache: of each process by time, disjoint */
+	VEC(struct why_go_busy_range) go_busy_ranges;
+	struct map go_busy_of;    /* pid → index in go_busy_ranges */
+	uint64_t go_busy_load;    /* intervals.loads when they were made */
+	VEC(uint32_t) sockets;    /* objects with two ends, sorted by them */
+	struct map socket_at;     /* inode → number of one of `sockets` */
+	struct map peers;         /* object → thread at the other end, or NO_PEER */
+	struct map socket_users;  /* object → the first thread that waited for it */
+	struct map main_threads;  /* pid → thread */
 	struct map only_children; /* pid → main thread of its only child, or NO_PEER */
 	struct map cgroups;       /* inode → text */
 	struct why_object_text object_texts[1u << WHY_OBJECT_TEXT_BITS];
@@ -146,7 +162,6 @@ struct why_walk {
 	uint32_t *cpu_begins;                /* of each CPU in cpu_switches */
 	uint32_t *cpu_found; /* cache: of each CPU, the last place in its switches */
 	uint32_t cpu_count;  /* no CPU with this number or a higher one has switches */
-	bool cpus_shared;    /* cpu_switches and cpu_begins belong to another walk */
 	VEC(struct why_quota_user) quota_users; /* by cgroup, then thread */
 	VEC(struct why_sampled) sampled;
 	VEC(struct why_neighbour_node) neighbours;
@@ -163,6 +178,7 @@ struct why_walk {
 	struct map more_sums; /* hash → the newest sum with it for which no slot was free */
 	uint32_t instances;   /* number of instances so far */
 	bool no_chains;       /* the caller wants no chains */
+	bool unsure;          /* the thread may not be the one that explains the time */
 	struct why_awaits awaits;
 	struct why_instance *instance;
 };

@@ -30,15 +30,23 @@ static void put_keys(const struct why_printer *printer, uint32_t span)
 			   model->spans.data[span].frame);
 }
 
+/* Whether a traced thread lived at any time of an instance. */
+static bool lived(const struct model_thread *thread, const struct why_instance *instance)
+{
+	return thread->traced && thread->born_ts < instance->to_ts &&
+	       (!thread->exit_ts || thread->exit_ts > instance->from_ts);
+}
+
 /* Prints ", a Go program with 10 threads". */
-static void put_program(const struct why_printer *printer, uint32_t main_thread)
+static void put_program(const struct why_printer *printer, const struct why_instance *instance)
 {
 	const struct model *model = printer->model;
+	uint32_t pid = model->threads.data[instance->thread].pid;
 	uint64_t count = 0;
 
 	for (size_t i = 0; i < model->threads.len; i++)
-		count += model->threads.data[i].traced &&
-			 model->threads.data[i].pid == model->threads.data[main_thread].pid;
+		count += model->threads.data[i].pid == pid &&
+			 lived(&model->threads.data[i], instance);
 	fprintf(printer->out, ", a Go program with %" PRIu64 " %s", count,
 		units_plural(count, "thread", "threads"));
 }
@@ -61,7 +69,7 @@ static void print_headline(const struct why_printer *printer, const struct why_i
 	}
 	why_put_thread(printer, thread);
 	if (instance->program)
-		put_program(printer, thread);
+		put_program(printer, instance);
 	if (thread < model->threads.len &&
 	    model->threads.data[thread].pid != model->threads.data[thread].tid)
 		fprintf(printer->out, ", process %u", place_pid(model, thread));

@@ -16,20 +16,20 @@
 
 #include "analyze/why/lookup/why_evidence.h"
 #include "analyze/why/lookup/why_go.h"
+#include "analyze/why/lookup/why_go_busy.h"
 #include "analyze/why/lookup/why_go_idle.h"
-#include "analyze/why/lookup/why_go_program.h"
 #include "analyze/why/lookup/why_peers.h"
 #include "analyze/why/parts/why_sums.h"
 #include "analyze/why/why_verdict.h"
 #include "analyze/why/why_walk_types.h"
 #include "target/process/descriptors.h"
+#include "util/hash.h"
 #include "util/memory.h"
 #include "util/search.h"
 
 /* A program has done with an answer if it has had nothing to run for so long. */
 #define IDLE_NS 1000000ull
-/* Limits of a search: a gap between two requests to examine, and answers to look at. */
-#define GAP_NS 1000000000ull
+/* Limit of a search: answers to look at. */
 #define ANSWERS_MAX 64
 
 /* What is known of a connection of a program so far. */
@@ -42,9 +42,9 @@ struct talk {
 struct answer_finder {
 	struct why_walk *walk;
 	uint64_t *out_ts;   /* by thread: since when it has no CPU */
-	int16_t *out_calls; /* the system call that it is in then */
+	int16_t *out_calls; /* the system call that it is in then; -1: none, or not known */
 	uint64_t *got_ts;   /* when it last got what it may have worked on since */
-	struct map talk_at; /* inode of the program's socket → index in talks */
+	struct map talk_at; /* the program's socket, as a hash → index in talks */
 	VEC(struct talk) talks;
 };
 
@@ -66,13 +66,15 @@ static const struct store_object *connection_of(const struct answer_finder *find
 		       : NULL;
 }
 
+/* A capture may describe a socket several times, and two hosts may have the same inode number. */
 static struct talk *talk_of(struct answer_finder *finder, const struct store_object *object)
 {
-	uint32_t at = map_get(&finder->talk_at, object->ino);
+	uint64_t key = object->ino ^ hash_number(store_pid_host(object->pid));
+	uint32_t at = map_get(&finder->talk_at, key);
 
 	if (at == MAP_NONE) {
 		at = (uint32_t)finder->talks.len;
-		map_put(&finder->talk_at, object->ino, at);
+		map_put(&finder->talk_at, key, at);
 		vec_add(&finder->talks, (struct talk){.by = MODEL_NONE});
 	}
 	return &finder->talks.data[at];
@@ -128,16 +130,16 @@ static void answer_add(struct answer_finder *finder, const struct store_object *
 		       const struct why_waker *waker, const struct model_switch *sw)
 {
 	struct why_walk *walk = finder->walk;
-	enum why_tcp_side side = why_socket_side(walk, object);
 	uint32_t thread = answerer(walk, object, waker);
 	struct why_go_answer answer = {.to_ts = sw->wake_ts,
 				       .pid = pid_of(walk, sw->next),
 				       .thread = thread,
-				       .object = object,
-				       .client = side == WHY_SIDE_CLIENT};
+				       .object = object};
 	struct talk *talk;
 
-	if (thread == MODEL_NONE || pid_of(walk, thread) == answer.pid || side == WHY_SIDE_SERVER)
+	/* To a server, its client's next request would look like an answer. */
+	if (thread == MODEL_NONE || pid_of(walk, thread) == answer.pid ||
+	    why_socket_side(walk, object) != WHY_SIDE_CLIENT)
 		return;
 	talk = talk_of(finder, object);
 	answer.from_ts = asked_ts(finder, talk, thread);
@@ -194,7 +196,9 @@ static int by_end(const void *left, const void *right)
 static void finder_begin(struct answer_finder *finder, size_t threads)
 {
 	finder->out_ts = memory_zeroed(threads, sizeof(*finder->out_ts));
-	finder->out_calls = memory_zeroed(threads, sizeof(*finder->out_calls));
+	finder->out_calls = memory_get((threads + 1) * sizeof(*finder->out_calls));
+	/* No call is known of a thread before its first switch. 0 is one: read(2). */
+	memset(finder->out_calls, 0xff, threads * sizeof(*finder->out_calls));
 	finder->got_ts = memory_zeroed(threads, sizeof(*finder->got_ts));
 }
 
@@ -215,8 +219,7 @@ void why_go_answers_init(struct why_walk *walk, const struct why_walk *like)
 	if (!walk->has_go || !walk->names)
 		return;
 	if (like) {
-		for (size_t i = 0; i < like->go_answers.len; i++)
-			vec_add(&walk->go_answers, like->go_answers.data[i]);
+		memcpy(&walk->go_answers, &like->go_answers, sizeof(walk->go_answers));
 		return;
 	}
 	finder_begin(&finder, model->threads.len);
@@ -233,6 +236,12 @@ void why_go_answers_init(struct why_walk *walk, const struct why_walk *like)
 		qsort(walk->go_answers.data, walk->go_answers.len, sizeof(*walk->go_answers.data),
 		      by_end);
 	finder_end(&finder);
+}
+
+void why_go_answers_free(struct why_walk *walk)
+{
+	if (!walk->shared)
+		vec_free(&walk->go_answers);
 }
 
 /* Index of the first answer to a process after ts. */
@@ -256,53 +265,44 @@ static void cut(uint64_t *to, uint64_t from, uint64_t ts)
 static const struct why_go_answer *answer_any(struct why_walk *walk, uint32_t pid, uint64_t from,
 					      uint64_t *to)
 {
-	const struct why_go_answer *found = NULL;
 	size_t first = answers_after(walk, pid, from);
 
 	for (size_t i = first; i < walk->go_answers.len && i - first < ANSWERS_MAX; i++) {
 		const struct why_go_answer *answer = &walk->go_answers.data[i];
 
 		walk->why->searched++;
-		if (answer->pid != pid || (found && found->client))
+		if (answer->pid != pid)
 			break;
 		cut(to, from, answer->from_ts);
-		if (answer->from_ts <= from && (!found || answer->client))
-			found = answer;
+		if (answer->from_ts > from)
+			continue;
+		cut(to, from, answer->to_ts);
+		return answer;
 	}
-	if (found)
-		cut(to, from, found->to_ts);
-	return found;
+	return NULL;
 }
 
-/* The last answer to a client by ts; NULL: none. */
+/* The last answer to a process by ts; NULL: none. */
 static const struct why_go_answer *answer_before(struct why_walk *walk, uint32_t pid, uint64_t ts)
 {
 	size_t end = answers_after(walk, pid, ts);
+	const struct why_go_answer *last = end ? &walk->go_answers.data[end - 1] : NULL;
 
-	for (size_t i = end; i-- && end - i <= ANSWERS_MAX;) {
-		const struct why_go_answer *answer = &walk->go_answers.data[i];
-
-		walk->why->searched++;
-		if (answer->pid != pid)
-			break;
-		if (answer->client)
-			return answer;
-	}
-	return NULL;
+	walk->why->searched++;
+	return last && last->pid == pid ? last : NULL;
 }
 
 /* Whether a program works on an answer until ts: it has something to run. */
 static bool works_until(struct why_walk *walk, const struct why_go_answer *answer, uint64_t ts)
 {
-	uint64_t gap = ts - answer->to_ts;
-
-	return gap <= IDLE_NS ||
-	       (gap <= GAP_NS && why_go_idle_ns(walk, answer->pid, answer->to_ts, ts) <= IDLE_NS);
+	return ts - answer->to_ts <= IDLE_NS ||
+	       why_go_idle_ns(walk, answer->pid, answer->to_ts, ts) <= IDLE_NS;
 }
 
 /*
- * The same for one goroutine, which goes on at `until`: backwards from there, each answer with its
- * request, as long as the program has something to run between an answer and the next request.
+ * Finds the answer that one goroutine waits for at `from`, if it goes on at `until`; *to is cut in
+ * the same way. The search goes backwards from `until`, from each answer to its request, as long as
+ * the program has something to run between an answer and the next request.
  */
 static const struct why_go_answer *answer_last(struct why_walk *walk, uint32_t pid, uint64_t from,
 					       uint64_t *to, uint64_t until)

@@ -8,6 +8,7 @@
 
 /* Finds the requests of all Go programs and their answers. `like` as in why_evidence_init(). */
 void why_go_answers_init(struct why_walk *walk, const struct why_walk *like);
+void why_go_answers_free(struct why_walk *walk);
 /*
  * The answer of another process that explains why the runtime has nothing to run on the thread of a
  * stretch, from its begin on. NULL: none does. *to, within the stretch, is cut to the time until

@@ -42,13 +42,12 @@ void why_cpus_init(struct why_walk *walk, const struct why_walk *like)
 	walk->cpu_begins = like->cpu_begins;
 	walk->cpu_switches = like->cpu_switches;
 	walk->cpu_count = like->cpu_count;
-	walk->cpus_shared = true;
 }
 
 void why_cpus_free(struct why_walk *walk)
 {
 	free(walk->cpu_found);
-	if (walk->cpus_shared)
+	if (walk->shared)
 		return;
 	free(walk->cpu_begins);
 	free(walk->cpu_switches);

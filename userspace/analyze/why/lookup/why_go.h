@@ -12,7 +12,7 @@
 void why_go_init(struct why_walk *walk);
 /* Whether a thread belongs to a Go program, whose runtime runs changing goroutines on it. */
 bool why_is_go(const struct why_walk *walk, uint32_t thread);
-/* The same of a process, by the files that were mapped. */
+/* Whether a process is a Go program, by the files that were mapped. */
 bool why_go_is_process(const struct model *model, struct stack_names *names, uint32_t pid);
 
 #endif

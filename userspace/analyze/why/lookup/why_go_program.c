@@ -16,22 +16,36 @@
 #include "analyze/why/why_walk_types.h"
 #include "util/memory.h"
 
-void why_program_open(struct why_program *program, struct why_walk *walk, uint32_t pid, uint64_t ts)
+static void thread_add(struct why_program *program, uint32_t thread, uint64_t from, uint64_t to)
 {
-	size_t first = why_traced_of(walk, pid);
+	const struct why_intervals *intervals = &program->walk->intervals;
+	const struct why_thread *of = &intervals->threads[thread];
+	size_t at = why_intervals_after(intervals, thread, from);
+
+	program->walk->why->searched++;
+	/* It ended before, or began later. */
+	if (at == of->intervals.len || of->intervals.data[at].from_ts >= to)
+		return;
+	if (program->count == WHY_PROGRAM_THREADS) {
+		program->left_out = true;
+		return;
+	}
+	program->threads[program->count] = thread;
+	program->ranked[program->count] = 0;
+	program->at[program->count++] = at;
+}
+
+void why_program_open(struct why_program *program, struct why_walk *walk, uint32_t pid,
+		      uint64_t from, uint64_t to)
+{
+	const struct model_thread *threads = walk->model->threads.data;
 
 	program->walk = walk;
 	program->count = 0;
-	for (size_t at = first; at < walk->traced.len && program->count < WHY_PROGRAM_THREADS;
-	     at++) {
-		uint32_t thread = walk->traced.data[at];
-
-		if (walk->model->threads.data[thread].pid != pid)
-			break;
-		program->threads[program->count] = thread;
-		program->ranked[program->count] = 0;
-		program->at[program->count++] = why_intervals_after(&walk->intervals, thread, ts);
-	}
+	program->left_out = false;
+	for (size_t i = why_traced_of(walk, pid);
+	     i < walk->traced.len && threads[walk->traced.data[i]].pid == pid; i++)
+		thread_add(program, walk->traced.data[i], from, to);
 }
 
 /* Whether a goroutine is blocked in a system call that ends by itself, unlike a read. */
@@ -124,19 +138,6 @@ struct why_program_part why_program_at(struct why_program *program, uint64_t ts,
 		part.rank = rank;
 		part.thread_until = interval->to_ts;
 	}
+	part.unsure = program->left_out && part.rank != WHY_PROGRAM_RUNNING;
 	return part;
-}
-
-uint64_t why_go_idle_ns(struct why_walk *walk, uint32_t pid, uint64_t from, uint64_t to)
-{
-	struct why_program program;
-	struct why_program_part part;
-	uint64_t idle_ns = 0;
-
-	why_program_open(&program, walk, pid, from);
-	for (; from < to; from = part.until) {
-		part = why_program_at(&program, from, to);
-		idle_ns += part.rank < WHY_PROGRAM_RUNNABLE ? part.until - from : 0;
-	}
-	return idle_ns;
 }

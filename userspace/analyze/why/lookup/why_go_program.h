@@ -5,7 +5,7 @@
 
 #include "analyze/why/why_walk_types.h"
 
-/* Limit of the threads to examine; those beyond it are left out. */
+/* Limit of the threads to examine that have intervals in the time. */
 #define WHY_PROGRAM_THREADS 256
 
 /* How well a thread explains what the program does, from worst to best: a thread without work is
@@ -23,6 +23,7 @@ enum why_program_rank {
 struct why_program {
 	struct why_walk *walk;
 	uint32_t count;
+	bool left_out; /* there are more threads than the limit; one of them may run */
 	uint32_t threads[WHY_PROGRAM_THREADS];
 	size_t at[WHY_PROGRAM_THREADS];     /* of each, the interval that was looked at last */
 	size_t ranked[WHY_PROGRAM_THREADS]; /* the interval whose rank is known, plus 1 */
@@ -31,17 +32,16 @@ struct why_program {
 
 /* A time in which no thread of the program changes its state. */
 struct why_program_part {
-	uint32_t thread; /* that explains it; MODEL_NONE: no thread is known */
+	uint32_t thread; /* the one that explains it; MODEL_NONE: no thread is known */
 	enum why_program_rank rank;
 	uint64_t until, thread_until;
+	bool unsure; /* a thread that is left out may explain it better */
 };
 
-/* Begins to look at a program at ts. */
+/* Begins to look at a program from `from` to `to`. */
 void why_program_open(struct why_program *program, struct why_walk *walk, uint32_t pid,
-		      uint64_t ts);
+		      uint64_t from, uint64_t to);
 /* The state of the program from ts on. Successive calls have rising times. */
 struct why_program_part why_program_at(struct why_program *program, uint64_t ts, uint64_t to);
-/* How long all threads of a Go program were blocked. */
-uint64_t why_go_idle_ns(struct why_walk *walk, uint32_t pid, uint64_t from, uint64_t to);
 
 #endif

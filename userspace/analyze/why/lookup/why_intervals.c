@@ -259,6 +259,7 @@ void why_intervals_init(struct why_intervals *intervals, const struct model *mod
 
 static void clear(struct why_intervals *intervals)
 {
+	intervals->loads++;
 	for (size_t i = 0; i < intervals->count; i++) {
 		intervals->threads[i].intervals.len = 0;
 		intervals->threads[i].marks.len = 0;

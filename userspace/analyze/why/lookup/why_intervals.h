@@ -113,6 +113,7 @@ struct why_intervals {
 	const struct model *model;
 	struct why_thread *threads; /* one for each thread of the model */
 	size_t count;
+	uint64_t loads; /* how often others were loaded */
 	/* Only while loading; intervals outside the merged windows are skipped. */
 	const struct windows *windows;
 	VEC(struct why_left) left;      /* by span */

@@ -219,6 +219,8 @@ void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
 	}
 	if (is_of_goroutines(walk) || is_within_error(walk))
 		grade = why_grade_least(grade, WHY_GRADE_LIKELY);
+	if (walk->unsure)
+		grade = WHY_GRADE_UNKNOWN;
 	sum = sum_find(walk, &part, site);
 	sum->part.ns += ns;
 	sum->part.stretches++;

@@ -6,25 +6,32 @@
 #include "analyze/why/walk/why_walk.h"
 #include "analyze/why/why_walk_types.h"
 
+static void explain(struct why_walk *walk, const struct why_program_part *part, uint64_t from,
+		    uint64_t to)
+{
+	walk->unsure = part->unsure;
+	if (from < to)
+		why_walk_time(walk, part->thread, from, to, NULL);
+	walk->unsure = false;
+}
+
 void why_walk_program(struct why_walk *walk, struct why_instance *instance)
 {
+	uint32_t pid = walk->model->threads.data[instance->thread].pid;
+	struct why_program_part part, last = {.thread = MODEL_NONE};
 	uint64_t from = instance->from_ts, at = from;
-	uint32_t thread = MODEL_NONE;
 	struct why_program program;
-	struct why_program_part part;
 
-	why_program_open(&program, walk, walk->model->threads.data[instance->thread].pid, from);
+	why_program_open(&program, walk, pid, from, instance->to_ts);
 	for (; at < instance->to_ts; at = part.until) {
 		part = why_program_at(&program, at, instance->to_ts);
 		if (part.thread == MODEL_NONE)
 			part.thread = instance->thread;
-		if (part.thread == thread)
+		if (part.thread == last.thread && part.unsure == last.unsure)
 			continue;
-		if (from < at)
-			why_walk_time(walk, thread, from, at, NULL);
+		explain(walk, &last, from, at);
 		from = at;
-		thread = part.thread;
+		last = part;
 	}
-	if (from < at)
-		why_walk_time(walk, thread, from, at, NULL);
+	explain(walk, &last, from, at);
 }

@@ -5,8 +5,8 @@
 
 #include "analyze/why/why_walk_types.h"
 
-/* Makes a walk, without what it needs for calls of GPUs and ranks (why_await_init()), and a new
- * struct why for its texts. The caller ends them with why_walk_free() and why_free(). */
+/* Makes a walk, for which why_walk_prepare() comes next, and a new struct why for its texts. The
+ * caller ends them with why_walk_free() and why_free(). */
 struct why *why_walk_begin(struct why_walk *walk, const struct model *model,
 			   struct stack_names *names);
 /* The same for any model. Returns -ENODATA with a message, and no struct why, if the capture has no

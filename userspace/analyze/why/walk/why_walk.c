@@ -10,6 +10,7 @@
 #include "analyze/why/cause/why_running.h"
 #include "analyze/why/lookup/why_cpus.h"
 #include "analyze/why/lookup/why_evidence.h"
+#include "analyze/why/lookup/why_go_busy.h"
 #include "analyze/why/lookup/why_lookup.h"
 #include "analyze/why/lookup/why_peers.h"
 #include "analyze/why/lookup/why_quota.h"
@@ -19,6 +20,16 @@
 #include "analyze/why/why_walk_types.h"
 #include "util/memory.h"
 #include "util/search.h"
+
+void why_walk_prepare(struct why_walk *walk, const struct why_walk *like,
+		      const struct gpu_timeline *timeline)
+{
+	walk->shared = like;
+	if (!like)
+		why_await_init(&walk->awaits, walk->model, timeline);
+	why_evidence_init(walk, like);
+	why_go_answers_init(walk, like);
+}
 
 void why_walk_free(struct why_walk *walk)
 {
@@ -36,11 +47,12 @@ void why_walk_free(struct why_walk *walk)
 	map_free(&walk->program_locks);
 	map_free(&walk->places);
 	map_free(&walk->go_of);
-	vec_free(&walk->go_answers);
 	map_free(&walk->go_idle);
 	map_free(&walk->go_idle_stacks);
 	why_peers_free(walk);
 	map_free(&walk->cgroups);
+	why_go_answers_free(walk);
+	why_go_busy_free(walk);
 	why_cpus_free(walk);
 	why_quota_free(walk);
 	free(walk->by_pid);

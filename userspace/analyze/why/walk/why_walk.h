@@ -5,6 +5,14 @@
 
 #include "analyze/why/why_walk_types.h"
 
+/*
+ * Makes a walk ready for its first instance: finds the evidence, the answers to Go programs, and
+ * what calls of GPUs and ranks wait for. `like` is a walk of the same model that is ready: their
+ * indexes are shared, so it must outlive this one, which then knows nothing of GPUs and ranks.
+ * NULL: there is none. `timeline` as in why_await_init().
+ */
+void why_walk_prepare(struct why_walk *walk, const struct why_walk *like,
+		      const struct gpu_timeline *timeline);
 void why_walk_free(struct why_walk *walk);
 /* Explains a thread's time from `from` to `to`, and adds it to the sums of walk->instance. The time
  * explains the wait of `link`. NULL: the thread is the instance's own. */
