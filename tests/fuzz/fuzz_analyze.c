@@ -84,6 +84,7 @@ const char *__wrap_stack_names_variable(struct stack_names *names, uint32_t pid,
 bool __wrap_stack_names_has_variable(struct stack_names *names, const struct store_mapping *mapping,
 				     const char *name);
 bool __wrap_stack_names_is_go(struct stack_names *names, const struct store_mapping *mapping);
+bool __wrap_stack_names_has_jvm(struct stack_names *names, uint32_t pid);
 uint32_t __wrap_stack_names_functions(struct stack_names *names, uint32_t stack, uint64_t ts,
 				      const char **functions, uint32_t max);
 uint32_t __wrap_stack_names_each(struct stack_names *names, uint32_t stack, uint64_t ts,
@@ -110,6 +111,12 @@ bool __wrap_stack_names_is_go(struct stack_names *names, const struct store_mapp
 {
 	(void)names;
 	return mapping->pid % 8 == 0;
+}
+
+bool __wrap_stack_names_has_jvm(struct stack_names *names, uint32_t pid)
+{
+	(void)names;
+	return pid % 4 == 0;
 }
 
 uint32_t __wrap_stack_names_functions(struct stack_names *names, uint32_t stack, uint64_t ts,

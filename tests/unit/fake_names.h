@@ -14,6 +14,7 @@ struct stack_names {
 	const char *(*variable)(void *arg, uint32_t pid, uint64_t ts, uint64_t address);
 	bool (*has_variable)(void *arg, const struct store_mapping *mapping, const char *name);
 	bool (*is_go)(void *arg, const struct store_mapping *mapping);
+	bool has_jvm; /* of each process */
 	uint32_t (*functions)(void *arg, uint32_t stack, uint64_t ts, const char **functions,
 			      uint32_t max);
 	/* NULL: the frames have the functions, and nothing else. */
@@ -25,6 +26,7 @@ const char *__wrap_stack_names_variable(struct stack_names *names, uint32_t pid,
 bool __wrap_stack_names_has_variable(struct stack_names *names, const struct store_mapping *mapping,
 				     const char *name);
 bool __wrap_stack_names_is_go(struct stack_names *names, const struct store_mapping *mapping);
+bool __wrap_stack_names_has_jvm(struct stack_names *names, uint32_t pid);
 uint32_t __wrap_stack_names_functions(struct stack_names *names, uint32_t stack, uint64_t ts,
 				      const char **functions, uint32_t max);
 uint32_t __wrap_stack_names_each(struct stack_names *names, uint32_t stack, uint64_t ts,
@@ -45,6 +47,12 @@ bool __wrap_stack_names_has_variable(struct stack_names *names, const struct sto
 bool __wrap_stack_names_is_go(struct stack_names *names, const struct store_mapping *mapping)
 {
 	return names && names->is_go && names->is_go(names->arg, mapping);
+}
+
+bool __wrap_stack_names_has_jvm(struct stack_names *names, uint32_t pid)
+{
+	(void)pid;
+	return names && names->has_jvm;
 }
 
 uint32_t __wrap_stack_names_functions(struct stack_names *names, uint32_t stack, uint64_t ts,

@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -22,34 +21,13 @@
 #include "calls_capture.h"
 
 #include "capture/arming/arming_internal.h"
+#include "growth.h"
 #include "mpi_capture.h"
 #include "render/job_ranks_internal.h"
 #include "symbolize/stack_mappings.h"
 #include "target/elf/object_read.h"
 #include "target/elf/symbols.h"
 #include "waffle/abi.h"
-
-#define TIMES 8
-#define GROWTH_MAX (4 * TIMES) /* of the time: half of what a quadratic algorithm takes */
-#define SHORT_NS 3000000ull    /* less than that is not measured well */
-
-static uint64_t cpu_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
-/* The CPU time of the part that `work` marks as measured. */
-static void check_growth(uint64_t (*work)(uint32_t count), uint32_t count)
-{
-	uint64_t once = work(count), more = work(count * TIMES);
-
-	if (more > GROWTH_MAX * (once > SHORT_NS ? once : SHORT_NS))
-		fail_msg("%u take %.1f ms, %u take %.1f ms", count, (double)once / 1e6,
-			 count * TIMES, (double)more / 1e6);
-}
 
 /* ---- sites of a file ---- */
 

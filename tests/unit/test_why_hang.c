@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Circles among open waits, and the chains of waits that do not end. */
+/* Cycles among open waits, and the chains of waits that do not end. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #include "analyze/why/hang/why_hang.h"
 #include "analyze/why/why_pick.h"
 #include "fake_names.h"
+#include "growth.h"
+#include "render/text/hang_text.h"
 #include "why_capture.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
@@ -80,7 +84,7 @@ static uint32_t waiter(const struct model *model, const struct why_hung *hung)
 	return tid_of(model, model->open_waits.data[hung->wait].thread);
 }
 
-static void test_circles_are_found_and_come_first(void **state)
+static void test_cycles_are_found_and_come_first(void **state)
 {
 	struct why_hangs hangs;
 	struct capture capture;
@@ -132,7 +136,7 @@ static void test_a_read_write_lock_needs_a_function_that_says_so(void **state)
 	capture_free(&capture);
 }
 
-static void test_the_chain_of_a_deadlock_ends_in_its_circle(void **state)
+static void test_the_chain_of_a_deadlock_ends_in_its_cycle(void **state)
 {
 	const struct why_query query = {.tid = 10, .from_ts = 0, .to_ts = UINT64_MAX};
 	struct error err = ERROR_INIT;
@@ -253,7 +257,7 @@ static void frames(void *arg, uint32_t stack, stack_frame_fn each, void *each_ar
 		each(&stacks[stack - 1][i], each_arg);
 }
 
-static struct stack_names names = {.arg = (void *)stacks, .frames = frames};
+static struct stack_names names = {.arg = (void *)stacks, .frames = frames, .has_jvm = true};
 
 static void stacks_add(struct capture *capture)
 {
@@ -320,7 +324,7 @@ static void test_threads_that_wait_for_locks_all_the_time_may_be_in_a_deadlock(v
 	} rows[] = {
 		{{PY_LOCK, PY_LOCK, PY_JOIN, SLEEPS}, 3},
 		{{PY_LOCK, PY_LOCK, PY_QUEUE, SLEEPS}, 2},
-		{{PY_LOCK, PY_WAIT, PY_JOIN, SLEEPS}, 0}, /* one lock is no circle */
+		{{PY_LOCK, PY_WAIT, PY_JOIN, SLEEPS}, 0}, /* one lock is no cycle */
 		{{PY_WAIT, PY_QUEUE, PY_JOIN, SLEEPS}, 0},
 		{{PY_QUEUE, PY_QUEUE, PY_QUEUE, SLEEPS}, 0},
 		{{RUST, RUST, SLEEPS, SLEEPS}, 2},
@@ -375,30 +379,136 @@ static void test_a_thread_that_hangs_is_explained_if_no_thread_does_much(void **
 }
 
 /* Java's threads look at a monitor that they wait for once a second, so they run now and then. */
-static void test_a_monitor_that_another_thread_gave_is_no_deadlock(void **state)
+static void test_a_thread_that_does_more_than_look_at_a_monitor_is_in_no_deadlock(void **state)
 {
 	const uint32_t ways[THREADS] = {MONITOR, MONITOR, NOTIFIED, SLEEPS};
+	static const struct {
+		uint32_t waker, flags;
+		uint64_t running_ns;
+		int syscall;
+		size_t standstills;
+	} rows[] = {
+		{0, HARD, 1000, NR_FUTEX, 1}, /* a timeout */
+		{12, 0, 1000, NR_FUTEX, 0},   /* another thread gave it the monitor */
+		{0, SOFT, 1000, NR_FUTEX, 0}, /* a packet came */
+		{0, HARD | SOFT, 1000, NR_FUTEX, 0}, {0, HARD, 1000, NR_READ, 0},
+		{0, HARD, 2000000, NR_FUTEX, 0}, /* it works */
+	};
 
 	(void)state;
 	end_ts = 300000000;
-	for (int woken = 0; woken < 2; woken++) {
+	for (size_t i = 0; i < LENGTH(rows); i++) {
 		struct capture capture;
 		struct why_hangs hangs;
 
 		ways_add(&capture, ways, false);
-		gets(&capture, CAPTURE_START + 1000, 1, 0, 11, woken ? 12 : 0, CAPTURE_START + 900,
-		     woken ? 0 : HARD);
-		waits(&capture, CAPTURE_START + 2000, 1, 11, 0, S, NR_FUTEX, 0x7000, FUTEX_COND, 0);
+		gets(&capture, CAPTURE_START + 1000, 1, 0, 11, rows[i].waker, CAPTURE_START + 900,
+		     rows[i].flags);
+		waits(&capture, CAPTURE_START + 1000 + rows[i].running_ns, 1, 11, 0, S,
+		      rows[i].syscall, 0x7000, FUTEX_COND, 0);
 		why_hangs_find(&hangs, capture_load(&capture, end_ts), &names);
-		assert_int_equal(hangs.standstills.len, !woken);
+		assert_int_equal(hangs.standstills.len, rows[i].standstills);
 		why_hangs_free(&hangs);
 		capture_free(&capture);
 	}
 	end_ts = END_TS;
 }
 
-/* glibc stops a thread whose lock the kernel refuses, by a wait for a word that is 0. */
-static void test_a_thread_that_glibc_has_stopped_is_a_deadlock(void **state)
+/* Other programs may have functions of the same names. */
+static void test_monitors_are_those_of_a_process_with_the_jvm(void **state)
+{
+	const uint32_t ways[THREADS] = {MONITOR, MONITOR, NOTIFIED, SLEEPS};
+
+	(void)state;
+	end_ts = 300000000;
+	names.has_jvm = false;
+	assert_int_equal(stuck_threads(ways, false), 0);
+	names.has_jvm = true;
+	end_ts = END_TS;
+}
+
+/* The text of the hangs of a capture, without its stacks. */
+static char *text_of(const struct capture *capture,
+		     bool (*print)(const struct why_hangs *, const struct hang_view *, FILE *))
+{
+	const struct hang_view view = {.model = capture->model};
+	struct why_hangs hangs;
+	char *text;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	assert_non_null(out);
+	why_hangs_find(&hangs, capture->model, &names);
+	print(&hangs, &view, out);
+	why_hangs_free(&hangs);
+	assert_int_equal(fclose(out), 0);
+	return text;
+}
+
+static bool print_waits(const struct why_hangs *hangs, const struct hang_view *view, FILE *out)
+{
+	hang_print_waits(hangs, view, out);
+	return true;
+}
+
+/* A wait for a monitor has a timeout. */
+static void test_of_threads_that_are_all_stuck_not_all_wait_without_a_timeout(void **state)
+{
+	const uint32_t ways[THREADS] = {MONITOR, MONITOR, MONITOR, MONITOR};
+	struct capture capture;
+	char *text;
+
+	(void)state;
+	end_ts = 300000000;
+	ways_add(&capture, ways, false);
+	capture_load(&capture, end_ts);
+	text = text_of(&capture, hang_print_deadlocks);
+	assert_string_equal(text, "may be a deadlock: all 4 threads of t (10) have waited for "
+				  "others of it all the time, for locks or the end of a thread\n");
+	free(text);
+	capture_free(&capture);
+	end_ts = END_TS;
+}
+
+/* Stuck threads do not take the room of the others without an owner. */
+static void test_an_uninterruptible_wait_is_shown_beside_many_stuck_ones(void **state)
+{
+	struct waffle_rec_state device = {.rec = {CAPTURE_START, 30, WAFFLE_REC_STATE, 0},
+					  .tgid = CAPTURE_PID,
+					  .state = WAFFLE_THREAD_BLOCKED,
+					  .task_state = D,
+					  .syscall = NR_FSYNC};
+	const struct waffle_rec_open_wait open = {.rec = {300000000, 30, WAFFLE_REC_OPEN_WAIT, 0}};
+	struct capture capture;
+	char *text;
+
+	(void)state;
+	end_ts = 300000000;
+	threads_named(&capture, 10, 30);
+	stacks_add(&capture);
+	for (uint32_t tid = 10; tid < 20; tid++)
+		hang_add(&capture, &(struct hung){.tid = tid,
+						  .flags = WAFFLE_OPEN_WAIT_INSIDE,
+						  .stack = PY_LOCK,
+						  .syscall = NR_FUTEX,
+						  .lock = 0x7000 + 64 * tid});
+	capture_add(&capture, &device);
+	device.rec.ts = end_ts;
+	device.at_end = 1;
+	capture_add(&capture, &device);
+	capture_add(&capture, &open);
+	capture_load(&capture, end_ts);
+	text = text_of(&capture, print_waits);
+	assert_non_null(strstr(text, "uninterruptible (D) in fsync"));
+	assert_null(strstr(text, "more; --evidence"));
+	free(text);
+	capture_free(&capture);
+	end_ts = END_TS;
+}
+
+/* glibc stops a thread whose lock the kernel refuses, by a wait for a word that is 0. That may be
+ * since it would be a deadlock, or since the owner has ended. */
+static void test_a_thread_that_glibc_has_stopped_is_told_but_not_as_a_deadlock(void **state)
 {
 	(void)state;
 	end_ts = 300000000;
@@ -417,10 +527,18 @@ static void test_a_thread_that_glibc_has_stopped_is_a_deadlock(void **state)
 		hang_add(&capture, &stopped);
 		hangs_from_begin(&capture, 11, 10, WAFFLE_OPEN_WAIT_WORD | WAFFLE_OPEN_WAIT_INSIDE);
 		why_hangs_find(&hangs, capture_load(&capture, end_ts), &names);
-		assert_int_equal(hangs.deadlocks.len, !expected);
+		assert_int_equal(hangs.deadlocks.len, 0);
+		assert_int_equal(hangs.stopped, !expected);
 		if (!expected) {
-			assert_true(hangs.deadlocks.data[0].refused);
-			assert_int_equal(hangs.deadlocks.data[0].first, 0);
+			char *text = text_of(&capture, hang_print_deadlocks);
+
+			assert_int_equal(strncmp(text,
+						 "t (10) is stopped for ever by the C "
+						 "library: the kernel refused its lock",
+						 56),
+					 0);
+			free(text);
+			assert_int_equal(hangs.waits.data[0].awaits, WHY_AWAITS_NOTHING);
 			assert_int_equal(waiter(capture.model, &hangs.waits.data[0]), 10);
 			assert_true(hangs.waits.data[0].stuck && hangs.waits.data[1].stuck);
 		}
@@ -436,7 +554,7 @@ static void test_owners_and_times_of_any_kind_are_read(void **state)
 	for (unsigned seed = 1; seed <= 50; seed++) {
 		struct why_hangs hangs;
 		struct capture capture;
-		uint32_t in_circles = 0;
+		uint32_t in_cycles = 0;
 
 		srand(seed);
 		threads_named(&capture, 10, 29);
@@ -447,18 +565,73 @@ static void test_owners_and_times_of_any_kind_are_read(void **state)
 		for (size_t i = 0; i < hangs.deadlocks.len; i++) {
 			uint32_t at = hangs.deadlocks.data[i].first;
 
-			for (uint32_t k = 0; k < hangs.deadlocks.data[i].count; k++, in_circles++) {
+			for (uint32_t k = 0; k < hangs.deadlocks.data[i].count; k++, in_cycles++) {
 				assert_int_equal(hangs.waits.data[at].deadlock, i);
 				at = hangs.waits.data[at].next;
 			}
 			assert_int_equal(at, hangs.deadlocks.data[i].first);
 		}
 		for (size_t i = 0; i < hangs.waits.len; i++)
-			assert_int_equal(hangs.waits.data[i].deadlock != MODEL_NONE,
-					 i < in_circles);
+			assert_int_equal(hangs.waits.data[i].deadlock != MODEL_NONE, i < in_cycles);
 		why_hangs_free(&hangs);
 		capture_free(&capture);
 	}
+}
+
+/* ---- growth ---- */
+
+static uint64_t find_ns(struct capture *capture)
+{
+	const struct model *model = capture_load(capture, end_ts);
+	struct why_hangs hangs;
+	uint64_t start = cpu_ns(), took;
+
+	why_hangs_find(&hangs, model, &names);
+	took = cpu_ns() - start;
+	why_hangs_free(&hangs);
+	capture_free(capture);
+	return took;
+}
+
+/* Each thread waits for the next one, and the last one for something else. */
+static uint64_t chain_ns(uint32_t count)
+{
+	struct capture capture;
+
+	threads_named(&capture, 10, 9 + count);
+	for (uint32_t tid = 10; tid < 10 + count; tid++)
+		hangs_from_begin(&capture, tid, tid < 9 + count ? tid + 1 : 0,
+				 WAFFLE_OPEN_WAIT_WORD);
+	return find_ns(&capture);
+}
+
+static void test_a_long_chain_of_waits(void **state)
+{
+	(void)state;
+	check_growth(chain_ns, 4000);
+}
+
+static uint64_t locks_ns(uint32_t count)
+{
+	struct capture capture;
+
+	threads_named(&capture, 10, 9 + count);
+	stacks_add(&capture);
+	for (uint32_t tid = 10; tid < 10 + count; tid++)
+		hang_add(&capture, &(struct hung){.tid = tid,
+						  .flags = WAFFLE_OPEN_WAIT_INSIDE,
+						  .stack = PY_LOCK,
+						  .syscall = NR_FUTEX,
+						  .lock = 0x7000 + 64 * (uint64_t)tid});
+	return find_ns(&capture);
+}
+
+static void test_many_locks_of_one_process(void **state)
+{
+	(void)state;
+	end_ts = 300000000;
+	check_growth(locks_ns, 4000);
+	end_ts = END_TS;
 }
 
 #define NR_CONNECT 42
@@ -508,16 +681,23 @@ static void test_open_waits_have_the_file_that_was_read_at_the_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_circles_are_found_and_come_first),
+		cmocka_unit_test(test_cycles_are_found_and_come_first),
 		cmocka_unit_test(test_a_read_write_lock_needs_a_function_that_says_so),
-		cmocka_unit_test(test_the_chain_of_a_deadlock_ends_in_its_circle),
+		cmocka_unit_test(test_the_chain_of_a_deadlock_ends_in_its_cycle),
 		cmocka_unit_test(test_the_owner_is_to_blame_if_its_own_wait_is_unknown),
 		cmocka_unit_test(test_threads_that_only_wait_for_each_other_are_a_standstill),
 		cmocka_unit_test(
 			test_threads_that_wait_for_locks_all_the_time_may_be_in_a_deadlock),
 		cmocka_unit_test(test_a_thread_that_hangs_is_explained_if_no_thread_does_much),
-		cmocka_unit_test(test_a_monitor_that_another_thread_gave_is_no_deadlock),
-		cmocka_unit_test(test_a_thread_that_glibc_has_stopped_is_a_deadlock),
+		cmocka_unit_test(
+			test_a_thread_that_does_more_than_look_at_a_monitor_is_in_no_deadlock),
+		cmocka_unit_test(test_monitors_are_those_of_a_process_with_the_jvm),
+		cmocka_unit_test(test_of_threads_that_are_all_stuck_not_all_wait_without_a_timeout),
+		cmocka_unit_test(test_an_uninterruptible_wait_is_shown_beside_many_stuck_ones),
+		cmocka_unit_test(
+			test_a_thread_that_glibc_has_stopped_is_told_but_not_as_a_deadlock),
+		cmocka_unit_test(test_a_long_chain_of_waits),
+		cmocka_unit_test(test_many_locks_of_one_process),
 		cmocka_unit_test(test_owners_and_times_of_any_kind_are_read),
 		cmocka_unit_test(test_open_waits_have_the_file_that_was_read_at_the_end),
 	};

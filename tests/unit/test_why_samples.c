@@ -359,6 +359,30 @@ static void test_code_in_no_file_may_be_that_of_a_run_time(void **state)
 		      "  running: 100 % libjvm.so without names, user (100 samples)\n");
 }
 
+static void check_jvm(const char *path, bool expected)
+{
+	struct stack_names *names;
+	struct capture capture;
+
+	capture_begin(&capture, true);
+	mapping(&capture, 0x7f0000000000, 0x7f0000100000, "/usr/bin/node");
+	mapping(&capture, 0x7f0000100000, 0x7f0000200000, path);
+	capture_load(&capture, 102000);
+	names = stack_names_open(capture.reader, false);
+	assert_int_equal(stack_names_has_jvm(names, CAPTURE_PID), expected);
+	assert_false(stack_names_has_jvm(names, CAPTURE_PID + 1));
+	assert_false(stack_names_has_jvm(NULL, CAPTURE_PID));
+	stack_names_close(names);
+	capture_free(&capture);
+}
+
+static void test_the_jvm_is_known_by_its_library(void **state)
+{
+	(void)state;
+	check_jvm("/usr/lib/jvm/lib/server/libjvm.so", true);
+	check_jvm("/usr/lib/libjvmtools.so", false);
+}
+
 /* ---- spinning ---- */
 
 static void check_spin(const char *kernel, const char *user, uint8_t spin, int syscall)
@@ -454,6 +478,7 @@ int main(void)
 		cmocka_unit_test(test_the_holder_of_a_lock_has_the_samples_of_its_own_running),
 		cmocka_unit_test(test_the_causes_of_all_spans_of_a_name_have_the_samples_of_all),
 		cmocka_unit_test(test_code_in_no_file_may_be_that_of_a_run_time),
+		cmocka_unit_test(test_the_jvm_is_known_by_its_library),
 		cmocka_unit_test(test_spinning_is_what_a_function_shows),
 		cmocka_unit_test(test_percentages_are_as_exact_as_their_samples),
 		cmocka_unit_test(test_counts_of_many_places_add_up),

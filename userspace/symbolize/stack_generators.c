@@ -6,12 +6,14 @@
 #include "util/memory.h"
 #include "util/path.h"
 
+static const char jvm_name[] = "the JVM";
+
 static const char *generator_name(const char *path)
 {
 	static const struct {
 		const char *file, *name;
 	} rows[] = {
-		{"libjvm.so", "the JVM"},    {"node", "Node.js"},       {"nodejs", "Node.js"},
+		{"libjvm.so", jvm_name},     {"node", "Node.js"},       {"nodejs", "Node.js"},
 		{"libnode.so", "Node.js"},   {"libcoreclr.so", ".NET"}, {"luajit", "LuaJIT"},
 		{"libluajit", "LuaJIT"},     {"pypy", "PyPy"},          {"libpypy", "PyPy"},
 		{"beam.smp", "Erlang's VM"},
@@ -36,12 +38,15 @@ static struct stack_generator find(const struct stack_mappings *mappings, uint32
 
 	for (uint32_t i = stack_mappings_of(mappings, pid); i < count; i++) {
 		const struct store_mapping *mapping = stack_mappings_at(mappings, i);
+		const char *name;
 
 		if (mapping->pid != pid)
 			break;
 		if (!*mapping->path)
 			continue;
-		found.name = found.name ?: generator_name(mapping->path);
+		name = generator_name(mapping->path);
+		found.name = found.name ?: name;
+		found.jvm |= name == jvm_name;
 		if (mapping->end > found.files_to)
 			found.files_to = mapping->end;
 	}
@@ -72,6 +77,12 @@ const char *stack_generators_find(struct stack_generators *generators,
 	if (address >= generator->files_to || stack_mappings_find(mappings, pid, address, ts))
 		return NULL;
 	return generator->name;
+}
+
+bool stack_generators_has_jvm(struct stack_generators *generators, struct stack_mappings *mappings,
+			      uint32_t pid)
+{
+	return generator_of(generators, mappings, pid)->jvm;
 }
 
 void stack_generators_free(struct stack_generators *generators)

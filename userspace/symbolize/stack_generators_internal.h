@@ -13,6 +13,7 @@
 
 struct stack_generator {
 	const char *name;  /* "the JVM"; NULL: the process has none */
+	bool jvm;          /* it has the JVM, perhaps beside another one */
 	uint64_t files_to; /* the end of the highest mapping of a file */
 };
 
@@ -26,6 +27,9 @@ struct stack_generators {
 const char *stack_generators_find(struct stack_generators *generators,
 				  struct stack_mappings *mappings, uint32_t pid, uint64_t address,
 				  uint64_t ts);
+/* stack_names_has_jvm(), without its lock. */
+bool stack_generators_has_jvm(struct stack_generators *generators, struct stack_mappings *mappings,
+			      uint32_t pid);
 void stack_generators_free(struct stack_generators *generators);
 
 #endif

@@ -378,6 +378,18 @@ const char *stack_names_generator(struct stack_names *names, uint32_t pid, uint6
 	return name;
 }
 
+bool stack_names_has_jvm(struct stack_names *names, uint32_t pid)
+{
+	bool has;
+
+	if (!names)
+		return false;
+	pthread_mutex_lock(&names->lock);
+	has = stack_generators_has_jvm(&names->generators, names->mappings, pid);
+	pthread_mutex_unlock(&names->lock);
+	return has;
+}
+
 /* ---- variables ---- */
 
 /* The mapping that contains an address, or the last one before it. */

@@ -77,6 +77,9 @@ bool stack_frame_is_python(const struct stack_frame *frame);
 const char *stack_names_generator(struct stack_names *names, uint32_t pid, uint64_t address,
 				  uint64_t ts);
 
+/* Whether a process has mapped the JVM. */
+bool stack_names_has_jvm(struct stack_names *names, uint32_t pid);
+
 /* The variable at an address of a process, such as "table_lock" or "pool+0x40"; NULL: none. */
 const char *stack_names_variable(struct stack_names *names, uint32_t pid, uint64_t ts,
 				 uint64_t address);

@@ -12,7 +12,7 @@
 /* Who waits for the thread for less than this part of the time is not listed. */
 #define LISTED_PARTS 10
 #define LISTED_MAX 3
-/* A thread that waits once, for all but this part of the time, may wait for any work. */
+/* If one wait of a thread takes all of the time but this part, the thread may wait for any work. */
 #define ONCE_PARTS 10
 
 /* ---- the threads to examine ---- */
@@ -159,9 +159,11 @@ static bool waits_for_work(const struct why *why, const struct why_step *step,
 	const struct model_wait *wait;
 	uint32_t count;
 
-	if (!names || step->wait >= why->model->waits.len)
+	if (step->wait >= why->model->waits.len)
 		return false;
 	wait = &why->model->waits.data[step->wait];
+	if (!stack_names_has_jvm(names, why->model->threads.data[wait->thread].pid))
+		return false;
 	count = stack_names_functions(names, wait->user_stack, wait->from_ts, functions,
 				      STACK_NAMES_FUNCTIONS);
 	for (uint32_t i = 0; i < count; i++)

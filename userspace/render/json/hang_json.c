@@ -61,7 +61,11 @@ static void wait_json(struct json *json, const struct why_hung *hung, const stru
 	else
 		json_null(json);
 	text_json(json, "variable", hang_lock_name(view, wait));
-	text_json(json, "waits_for", hung->owner == MODEL_NONE ? NULL : join ? "thread" : "lock");
+	text_json(json, "waits_for",
+		  hung->awaits == WHY_AWAITS_NOTHING ? "nothing"
+		  : hung->owner == MODEL_NONE        ? NULL
+		  : join                             ? "thread"
+						     : "lock");
 	thread_json(json, view->model, "owner", hung->owner);
 	text_json(json, "grade",
 		  hung->owner == MODEL_NONE ? NULL
@@ -83,6 +87,8 @@ void hang_json(struct json *json, const struct why_hangs *hangs, const struct ha
 	if (!hangs->waits.len)
 		return;
 	json_field_u64(json, "deadlocks", hangs->deadlocks.len);
+	if (hangs->stopped)
+		json_field_u64(json, "stopped", hangs->stopped);
 	if (hangs->standstills.len)
 		json_field_u64(json, "standstills", hangs->standstills.len);
 	json_key(json, "open_waits");

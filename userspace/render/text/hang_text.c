@@ -13,7 +13,7 @@
 
 /* Limits of the text, unless everything is shown. */
 #define WAITS_SHOWN 5  /* without an owner */
-#define OWNED_SHOWN 20 /* with one */
+#define OWNED_SHOWN 20 /* with one, or stuck */
 #define FRAMES_SHOWN 8 /* the innermost ones; beyond them, those of Python up to as many */
 
 struct hang_printer {
@@ -185,22 +185,19 @@ static void print_wait(const struct hang_printer *printer, const struct why_hung
 		print_stack(printer, wait->kernel_stack, wait->ts, "    in the kernel: ");
 }
 
-static void print_refused(const struct hang_printer *printer, const struct why_deadlock *deadlock)
+static void print_stopped(const struct hang_printer *printer, const struct why_hung *hung)
 {
-	const struct why_hung *hung = &printer->hangs->waits.data[deadlock->first];
-
 	paint(printer, TERMINAL_BOLD);
-	fputs("deadlock: ", printer->out);
 	put_thread(printer, wait_of(printer, hung)->thread);
-	fputs(" is stopped for ever by the C library: to wait for the lock that it wants would be "
-	      "a deadlock, says the kernel (EDEADLK)\n",
+	fputs(" is stopped for ever by the C library: the kernel refused its lock, since the wait "
+	      "would be a deadlock (EDEADLK) or the owner has ended (ESRCH)\n",
 	      printer->out);
 	paint(printer, TERMINAL_END);
 	print_wait(printer, hung);
 }
 
 /* Prints "deadlock: a (11) → b (12) → a (11)" and the waits. */
-static void print_circle(const struct hang_printer *printer, const struct why_deadlock *deadlock)
+static void print_deadlock(const struct hang_printer *printer, const struct why_deadlock *deadlock)
 {
 	uint32_t at = deadlock->first;
 
@@ -222,20 +219,13 @@ static void print_circle(const struct hang_printer *printer, const struct why_de
 	}
 }
 
-static void print_deadlock(const struct hang_printer *printer, const struct why_deadlock *deadlock)
-{
-	if (deadlock->refused)
-		print_refused(printer, deadlock);
-	else
-		print_circle(printer, deadlock);
-}
-
 /* Prints "may be a deadlock: all 3 threads of hangs (4711) wait for …". */
 static void print_standstill(const struct hang_printer *printer,
 			     const struct why_standstill *standstill)
 {
 	const struct model_process *process = model_process_of(printer->model, standstill->thread);
 
+	/* If all are stuck, some may still have a timeout: threads of Java. */
 	paint(printer, TERMINAL_BOLD);
 	if (standstill->threads == standstill->of)
 		fprintf(printer->out, "may be a deadlock: all %" PRIu32 " threads of ",
@@ -244,10 +234,9 @@ static void print_standstill(const struct hang_printer *printer,
 		fprintf(printer->out, "may be a deadlock: %" PRIu32 " of %" PRIu32 " threads of ",
 			standstill->threads, standstill->of);
 	put_thread(printer, process ? process->main_thread : standstill->thread);
-	fputs(standstill->threads == standstill->of
+	fputs(standstill->all_inside
 		      ? " wait for another thread of it, none with a timeout; only a signal can "
-			"end "
-			"that\n"
+			"end that\n"
 		      : " have waited for others of it all the time, for locks or the end of a "
 			"thread\n",
 	      printer->out);
@@ -260,9 +249,12 @@ bool hang_print_deadlocks(const struct why_hangs *hangs, const struct hang_view 
 
 	for (size_t i = 0; i < hangs->deadlocks.len; i++)
 		print_deadlock(&printer, &hangs->deadlocks.data[i]);
+	for (size_t i = 0; hangs->stopped && i < hangs->waits.len; i++)
+		if (hangs->waits.data[i].awaits == WHY_AWAITS_NOTHING)
+			print_stopped(&printer, &hangs->waits.data[i]);
 	for (size_t i = 0; i < hangs->standstills.len; i++)
 		print_standstill(&printer, &hangs->standstills.data[i]);
-	return hangs->deadlocks.len || hangs->standstills.len;
+	return hangs->deadlocks.len || hangs->stopped || hangs->standstills.len;
 }
 
 void hang_print_waits(const struct why_hangs *hangs, const struct hang_view *view, FILE *out)
@@ -272,18 +264,18 @@ void hang_print_waits(const struct why_hangs *hangs, const struct hang_view *vie
 
 	for (size_t i = 0; i < hangs->waits.len; i++) {
 		const struct why_hung *hung = &hangs->waits.data[i];
-		bool has_owner = hung->owner != MODEL_NONE;
+		bool is_owned = hung->owner != MODEL_NONE || hung->stuck;
 
-		if (hung->deadlock != MODEL_NONE)
+		if (hung->deadlock != MODEL_NONE || hung->awaits == WHY_AWAITS_NOTHING)
 			continue;
-		if (!view->all && (has_owner ? owned >= OWNED_SHOWN : shown >= WAITS_SHOWN)) {
+		if (!view->all && (is_owned ? owned >= OWNED_SHOWN : shown >= WAITS_SHOWN)) {
 			more++;
 			continue;
 		}
 		if (!owned && !shown)
 			fputs("Waits that go on when the capture ends:\n", out);
-		owned += has_owner;
-		shown += !has_owner;
+		owned += is_owned;
+		shown += !is_owned;
 		print_wait(&printer, hung);
 	}
 	if (more)

@@ -44,9 +44,10 @@ static bool has_function(const struct stack_functions *stack, const char *const 
 	has_function(stack, (const char *const[]){__VA_ARGS__},                                    \
 		     sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
 
-/* glibc stops a thread for ever, in a wait for a word of its stack that is 0, if the kernel says
- * that its wait for a priority-inheriting mutex would be a deadlock. The other waits in that
- * function expect a word that is not 0. */
+/* glibc stops a thread for ever, in a wait for a word of its stack that is 0, if the kernel refuses
+ * a priority-inheriting mutex: to wait for it would be a deadlock (EDEADLK), or its owner has ended
+ * (ESRCH). Which of them it was is not recorded. The other waits in that function expect a word
+ * that is not 0. */
 static bool is_refused(const struct model *model, const struct model_open_wait *wait,
 		       const struct stack_functions *stack)
 {
@@ -91,7 +92,8 @@ enum why_awaited why_awaited_by(const struct model *model, struct stack_names *n
 	stack_names_each(names, wait->user_stack, wait->ts, function_add, &stack);
 	if (is_refused(model, wait, &stack))
 		return WHY_AWAITS_NOTHING;
-	if (HAS_FUNCTION(&stack, "ObjectMonitor::enter", "ObjectMonitor::EnterI"))
+	if (stack_names_has_jvm(names, model->threads.data[wait->thread].pid) &&
+	    HAS_FUNCTION(&stack, "ObjectMonitor::enter", "ObjectMonitor::EnterI"))
 		return HAS_FUNCTION(&stack, "ObjectMonitor::wait") ? WHY_AWAITS_UNKNOWN
 								   : WHY_AWAITS_MONITOR;
 	if (stack.python &&

@@ -69,12 +69,6 @@ static void deadlocks_find(struct why_hangs *hangs)
 		vec_add(&hangs->deadlocks, deadlock);
 	}
 	free(walks);
-	for (uint32_t i = 0; i < hangs->waits.len; i++) {
-		if (hangs->waits.data[i].awaits != WHY_AWAITS_NOTHING)
-			continue;
-		hangs->waits.data[i].deadlock = (uint32_t)hangs->deadlocks.len;
-		vec_add(&hangs->deadlocks, (struct why_deadlock){.first = i, .refused = true});
-	}
 }
 
 /* ---- order ---- */
@@ -110,10 +104,11 @@ static struct ranked rank(const struct why_hangs *hangs, const struct model *mod
 		.deadlock = hung->deadlock, .ns = wait->ts - wait->from_ts, .old = index};
 
 	if (hung->deadlock == MODEL_NONE)
-		ranked.kind = hung->stuck                                      ? 1
-			      : hung->owner != MODEL_NONE                      ? 2
-			      : wait->task_state & WAFFLE_TASK_UNINTERRUPTIBLE ? 3
-									       : 4;
+		ranked.kind = hung->awaits == WHY_AWAITS_NOTHING               ? 1
+			      : hung->stuck                                    ? 2
+			      : hung->owner != MODEL_NONE                      ? 3
+			      : wait->task_state & WAFFLE_TASK_UNINTERRUPTIBLE ? 4
+									       : 5;
 	return ranked;
 }
 
@@ -165,6 +160,7 @@ void why_hangs_find(struct why_hangs *hangs, const struct model *model, struct s
 				      : WHY_AWAITS_LOCK;
 		if (hung.owner != MODEL_NONE)
 			hung.next = wait_of(model, hung.owner);
+		hangs->stopped += hung.awaits == WHY_AWAITS_NOTHING;
 		vec_add(&hangs->waits, hung);
 	}
 	deadlocks_find(hangs);

@@ -20,7 +20,7 @@ enum why_awaited {
 	 * for work. */
 	WHY_AWAITS_PASSED_LOCK,
 	WHY_AWAITS_MONITOR, /* that of an object of Java */
-	WHY_AWAITS_NOTHING, /* the C library stopped the thread: its lock would be a deadlock */
+	WHY_AWAITS_NOTHING, /* the C library stopped the thread: the kernel refused its lock */
 };
 
 /* An open wait. */
@@ -32,32 +32,33 @@ struct why_hung {
 	bool sure;         /* a function of the stack shows that it is a lock, or the kernel does */
 	uint32_t deadlock; /* index in `deadlocks`; MODEL_NONE: it is in none */
 	enum why_awaited awaits;
-	/* It is in a deadlock or waits for it, or it may be so: for all of the capture it has
-	 * waited for a lock or the end of a thread. */
+	/* It is in a deadlock, or the C library stopped it, or it waits for such a thread. Or it
+	 * may be so: for all of the capture it has waited for a lock or the end of a thread. */
 	bool stuck;
 };
 
 /* A cycle; following `next` from `first` leads back to it after `count` waits. */
 struct why_deadlock {
 	uint32_t first, count;
-	bool refused; /* only `first` is known: the kernel refused its lock (EDEADLK); no count */
 };
 
 /* All threads of a process wait for another one of the same process, and none has a timeout. Or
  * some do, for all of the capture, and for at least two locks. Who has what they wait for is not
- * known.
- */
+ * known. */
 struct why_standstill {
 	uint32_t thread; /* one of the process */
 	uint32_t threads, of;
+	bool all_inside; /* all wait for another thread of the process, and none has a timeout */
 };
 
 struct why_hangs {
-	/* Those in a deadlock first, in its order; then others that are stuck; then those with an
-	 * owner; then uninterruptible ones; then the others. Of each kind the longest first. */
+	/* Those in a deadlock first, in its order; then those that the C library stopped; then
+	 * others that are stuck; then those with an owner; then uninterruptible ones; then the
+	 * others. Of each kind the longest first. */
 	VEC(struct why_hung) waits;
 	VEC(struct why_deadlock) deadlocks;
-	VEC(struct why_standstill) standstills; /* without processes that have a deadlock */
+	VEC(struct why_standstill) standstills; /* without processes that have one of the others */
+	uint32_t stopped; /* the number of threads that the C library stopped */
 };
 
 /* The owner that an open wait of a model says, unless the functions of its stack show that the wait

@@ -26,149 +26,185 @@ static bool is_inside(const struct model_open_wait *wait)
 	       wait->ts - wait->from_ts >= STANDSTILL_NS;
 }
 
-/* ---- waits that are stuck ---- */
+/* ---- monitors of Java ---- */
 
-/* By thread: whether another one has woken it during the capture. */
-static bool *woken_threads(const struct model *model)
+/* A thread that waits for a monitor looks at it once a second, and does nothing else. So it runs
+ * for less than this part of the capture; of a short one, for less than a millisecond. */
+#define LOOKS_PARTS 1000
+#define LOOKS_NS 1000000ull
+
+static bool runs_much(const struct model *model, uint32_t thread)
 {
-	const unsigned interrupts = WAFFLE_SWITCH_WAKER_HARDIRQ | WAFFLE_SWITCH_WAKER_SOFTIRQ;
-	bool *woken = memory_zeroed(model->threads.len + 1, sizeof(*woken));
+	uint64_t ns = model->threads.data[thread].running_ns;
 
-	for (size_t i = 0; i < model->switches.len; i++) {
-		const struct model_switch *to = &model->switches.data[i];
-
-		if (to->next < model->threads.len && to->wake_ts && !(to->flags & interrupts))
-			woken[to->next] = true;
-	}
-	return woken;
+	return ns > LOOKS_NS && ns > (model->end_ts - model->start_ts) / LOOKS_PARTS;
 }
 
-/* Whether a thread has waited in this way for all of the capture, for a lock or the end of a
- * thread. Java looks at a monitor that it waits for once a second. */
-static bool has_always_waited(const struct model *model, const struct why_hung *hung,
-			      const bool *woken)
+/* A timeout is an interrupt, but no softirq. */
+static bool is_woken_by_other(const struct model_switch *to)
+{
+	const unsigned interrupts = WAFFLE_SWITCH_WAKER_HARDIRQ | WAFFLE_SWITCH_WAKER_SOFTIRQ;
+
+	return to->wake_ts && (to->flags & interrupts) != WAFFLE_SWITCH_WAKER_HARDIRQ;
+}
+
+static bool blocks(const struct model_switch *from)
+{
+	return !(from->flags & WAFFLE_SWITCH_PREEMPTED) && from->prev_state & 0xff;
+}
+
+/* Of waits for a monitor, forgets those of threads that do more than look at it: something else
+ * than a timeout has woken them, or they have waited in another system call, or they run much. */
+static void monitors_check(struct why_hangs *hangs, const struct model *model)
+{
+	struct map monitors = {0}; /* thread → its wait */
+
+	for (uint32_t i = 0; i < hangs->waits.len; i++) {
+		struct why_hung *hung = &hangs->waits.data[i];
+		uint32_t thread = open_wait(model, hung)->thread;
+
+		if (hung->awaits != WHY_AWAITS_MONITOR)
+			continue;
+		if (runs_much(model, thread))
+			hung->awaits = WHY_AWAITS_UNKNOWN;
+		else
+			map_put(&monitors, thread, i);
+	}
+	for (size_t i = 0; monitors.len && i < model->switches.len; i++) {
+		const struct model_switch *sw = &model->switches.data[i];
+		uint32_t prev = map_get(&monitors, sw->prev), next = map_get(&monitors, sw->next);
+
+		if (next != MAP_NONE && is_woken_by_other(sw))
+			hangs->waits.data[next].awaits = WHY_AWAITS_UNKNOWN;
+		if (prev != MAP_NONE && blocks(sw) &&
+		    sw->syscall != open_wait(model, &hangs->waits.data[prev])->syscall)
+			hangs->waits.data[prev].awaits = WHY_AWAITS_UNKNOWN;
+	}
+	map_free(&monitors);
+}
+
+/* ---- waits that are stuck ---- */
+
+/* Whether a thread has waited for a lock, or for the end of a thread, for all of the capture. */
+static bool has_always_waited(const struct model *model, const struct why_hung *hung)
 {
 	const struct model_open_wait *wait = open_wait(model, hung);
 
-	if (hung->deadlock != MODEL_NONE)
+	if (hung->deadlock != MODEL_NONE || hung->awaits == WHY_AWAITS_NOTHING)
 		return true;
 	if (!is_alive(&model->threads.data[wait->thread]))
 		return false;
 	if (hung->awaits == WHY_AWAITS_MONITOR)
-		return !woken[wait->thread] && wait->ts - wait->from_ts >= STANDSTILL_NS;
+		return wait->ts - wait->from_ts >= STANDSTILL_NS;
 	return hung->awaits != WHY_AWAITS_UNKNOWN && wait->before &&
 	       (hung->owner != MODEL_NONE || is_inside(wait));
 }
 
-/* A wait is not stuck if the thread that is to end it is not. */
+/* A wait is not stuck if the thread that is to end it is not. Each chain of waits ends at one that
+ * decides for all before it: one without a next one, or one of another chain, which is decided. In
+ * a cycle all are stuck. */
 static void stuck_spread(struct why_hangs *hangs)
 {
-	for (bool changed = true; changed;) {
-		changed = false;
-		for (size_t i = 0; i < hangs->waits.len; i++) {
-			struct why_hung *hung = &hangs->waits.data[i];
+	struct why_hung *waits = hangs->waits.data;
+	bool *known = memory_zeroed(hangs->waits.len + 1, sizeof(*known));
 
-			if (!hung->stuck || hung->owner == MODEL_NONE ||
-			    (hung->next != MODEL_NONE && hangs->waits.data[hung->next].stuck))
-				continue;
-			hung->stuck = false;
-			changed = true;
+	for (uint32_t i = 0; i < hangs->waits.len; i++) {
+		uint32_t end = i;
+		bool stuck;
+
+		while (end != MODEL_NONE && !known[end] && waits[end].stuck &&
+		       waits[end].owner != MODEL_NONE) {
+			known[end] = true;
+			end = waits[end].next;
 		}
+		stuck = end != MODEL_NONE && waits[end].stuck;
+		for (uint32_t at = i; at != end; at = waits[at].next)
+			waits[at].stuck = stuck;
 	}
+	free(known);
 }
 
 /* ---- processes ---- */
 
-/* What is known of a process while its threads are counted. */
-struct counted {
-	uint32_t pid, live, inside, stuck;
-	uint32_t thread, wait; /* wait: MODEL_NONE: it has no open wait */
-	uint32_t locks, passed, holders;
-	bool deadlock;
+struct live_thread {
+	uint32_t pid, thread;
+	uint32_t wait; /* MODEL_NONE: it has no open wait */
 };
 
-static int counted_compare(const void *left, const void *right)
+/* What the threads of a process wait for. */
+struct process_waits {
+	uint32_t inside, stuck;
+	/* The locks without an owner that are waited for; those that a thread which waits for work
+	 * may hold; and the threads that may be such. */
+	struct map locks, passed;
+	uint32_t holders;
+	bool deadlock; /* or a thread that the C library has stopped: all that is known */
+};
+
+static int live_compare(const void *left, const void *right)
 {
-	const struct counted *a = left, *b = right;
+	const struct live_thread *a = left, *b = right;
 
 	if (a->pid != b->pid)
 		return a->pid < b->pid ? -1 : 1;
 	return (a->thread > b->thread) - (a->thread < b->thread);
 }
 
-/* Whether a wait that comes before in the same process is for the same lock. */
-static bool is_known_lock(const struct why_hangs *hangs, const struct model *model,
-			  const struct counted *rows, size_t number)
+static void add_wait(struct process_waits *all, const struct why_hung *hung,
+		     const struct model_open_wait *wait)
 {
-	const struct why_hung *hung = &hangs->waits.data[rows[number].wait];
-	uint64_t lock = open_wait(model, hung)->lock;
-
-	for (size_t i = number; i-- > 0 && rows[i].pid == rows[number].pid;) {
-		const struct why_hung *before;
-
-		if (rows[i].wait == MODEL_NONE)
-			continue;
-		before = &hangs->waits.data[rows[i].wait];
-		if (before->stuck && before->awaits == hung->awaits &&
-		    open_wait(model, before)->lock == lock)
-			return true;
-	}
-	return false;
-}
-
-static void count_wait(struct counted *all, const struct why_hangs *hangs,
-		       const struct model *model, const struct counted *rows, size_t number)
-{
-	const struct why_hung *hung;
-
-	if (rows[number].wait == MODEL_NONE)
-		return;
-	hung = &hangs->waits.data[rows[number].wait];
-	all->inside += is_inside(open_wait(model, hung));
-	all->deadlock |= hung->deadlock != MODEL_NONE;
+	all->inside += is_inside(wait);
+	all->deadlock |= hung->deadlock != MODEL_NONE || hung->awaits == WHY_AWAITS_NOTHING;
 	all->stuck += hung->stuck;
-	if (!hung->stuck) {
-		all->holders += open_wait(model, hung)->before;
-	} else if (hung->owner == MODEL_NONE && !is_known_lock(hangs, model, rows, number)) {
-		all->locks += hung->awaits == WHY_AWAITS_LOCK || hung->awaits == WHY_AWAITS_MONITOR;
-		all->passed += hung->awaits == WHY_AWAITS_PASSED_LOCK;
-	}
+	if (!hung->stuck)
+		all->holders += wait->before;
+	else if (hung->owner != MODEL_NONE)
+		return;
+	else if (hung->awaits == WHY_AWAITS_PASSED_LOCK)
+		map_put(&all->passed, wait->lock, 1);
+	else if (hung->awaits == WHY_AWAITS_LOCK || hung->awaits == WHY_AWAITS_MONITOR)
+		map_put(&all->locks, wait->lock, 1);
 }
 
 /* Locks without a recorded owner may be held in turn by threads that wait for work, as in a pool
- * that shares its queue. Two that no such thread can hold are too many for that. */
-static bool may_be_deadlock(const struct counted *all)
+ * that shares its queue. Only if two locks or more are left that no such thread can hold, the
+ * threads that wait for them may be in a deadlock. */
+static bool may_be_deadlock(const struct process_waits *all)
 {
-	uint32_t passed = all->passed > all->holders ? all->passed - all->holders : 0;
+	size_t passed = all->passed.len > all->holders ? all->passed.len - all->holders : 0;
 
-	return all->locks + passed >= 2;
+	return all->locks.len + passed >= 2;
 }
 
-/* Adds up the threads of a process, rows[from] to rows[end - 1]. */
+/* Examines the threads of a process. */
 static void process_examine(struct why_hangs *hangs, const struct model *model,
-			    const struct counted *rows, size_t from, size_t end)
+			    const struct live_thread *threads, uint32_t count)
 {
-	struct counted all = {.thread = rows[from].thread, .live = (uint32_t)(end - from)};
+	struct process_waits all = {0};
+	struct why_standstill standstill = {.thread = threads[0].thread, .of = count};
 	bool some;
 
-	for (size_t i = from; i < end; i++)
-		count_wait(&all, hangs, model, rows, i);
+	for (uint32_t i = 0; i < count; i++)
+		if (threads[i].wait != MODEL_NONE)
+			add_wait(&all, &hangs->waits.data[threads[i].wait],
+				 &model->open_waits.data[threads[i].wait]);
 	some = may_be_deadlock(&all);
-	if (!all.deadlock && all.live > 1 && (all.inside == all.live || some))
-		vec_add(&hangs->standstills,
-			(struct why_standstill){all.thread,
-						all.inside == all.live ? all.live : all.stuck,
-						all.live});
-	for (size_t i = from; i < end && !all.deadlock && !some; i++)
-		if (rows[i].wait != MODEL_NONE)
-			hangs->waits.data[rows[i].wait].stuck = false;
+	standstill.all_inside = all.inside == count;
+	standstill.threads = standstill.all_inside ? count : all.stuck;
+	if (!all.deadlock && count > 1 && (standstill.all_inside || some))
+		vec_add(&hangs->standstills, standstill);
+	for (uint32_t i = 0; i < count && !all.deadlock && !some; i++)
+		if (threads[i].wait != MODEL_NONE)
+			hangs->waits.data[threads[i].wait].stuck = false;
+	map_free(&all.locks);
+	map_free(&all.passed);
 }
 
 /* The live threads, sorted by process. */
-static struct counted *rows_new(size_t *count, const struct why_hangs *hangs,
-				const struct model *model)
+static struct live_thread *live_threads_new(uint32_t *count, const struct why_hangs *hangs,
+					    const struct model *model)
 {
-	struct counted *rows = memory_get((model->threads.len + 1) * sizeof(*rows));
+	struct live_thread *threads = memory_get((model->threads.len + 1) * sizeof(*threads));
 	uint32_t wait = 0;
 
 	*count = 0;
@@ -176,7 +212,7 @@ static struct counted *rows_new(size_t *count, const struct why_hangs *hangs,
 		while (wait < hangs->waits.len && model->open_waits.data[wait].thread < i)
 			wait++;
 		if (is_alive(&model->threads.data[i]))
-			rows[(*count)++] = (struct counted){
+			threads[(*count)++] = (struct live_thread){
 				.pid = model->threads.data[i].pid,
 				.thread = i,
 				.wait = wait < hangs->waits.len &&
@@ -186,24 +222,23 @@ static struct counted *rows_new(size_t *count, const struct why_hangs *hangs,
 			};
 	}
 	if (*count)
-		qsort(rows, *count, sizeof(*rows), counted_compare);
-	return rows;
+		qsort(threads, *count, sizeof(*threads), live_compare);
+	return threads;
 }
 
 void why_standstills_find(struct why_hangs *hangs, const struct model *model)
 {
-	bool *woken = woken_threads(model);
-	size_t count;
-	struct counted *rows = rows_new(&count, hangs, model);
+	uint32_t count;
+	struct live_thread *threads = live_threads_new(&count, hangs, model);
 
+	monitors_check(hangs, model);
 	for (size_t i = 0; i < hangs->waits.len; i++)
-		hangs->waits.data[i].stuck = has_always_waited(model, &hangs->waits.data[i], woken);
+		hangs->waits.data[i].stuck = has_always_waited(model, &hangs->waits.data[i]);
 	stuck_spread(hangs);
-	for (size_t from = 0, end; from < count; from = end) {
-		for (end = from + 1; end < count && rows[end].pid == rows[from].pid;)
+	for (uint32_t from = 0, end; from < count; from = end) {
+		for (end = from + 1; end < count && threads[end].pid == threads[from].pid;)
 			end++;
-		process_examine(hangs, model, rows, from, end);
+		process_examine(hangs, model, &threads[from], end - from);
 	}
-	free(rows);
-	free(woken);
+	free(threads);
 }
