@@ -17,9 +17,9 @@
 #define TID 20
 #define ID 900
 
-static void begins(struct capture *capture, unsigned ranks)
+static void begins_as(struct capture *capture, unsigned ranks, bool open_mpi)
 {
-	struct mpi_job job = {.pointers = true};
+	struct mpi_job job = {.pointers = open_mpi};
 
 	capture_begin(&job.capture, true);
 	for (unsigned i = 0; i < MPI_SITE_COUNT; i++)
@@ -35,6 +35,11 @@ static void begins(struct capture *capture, unsigned ranks)
 		capture_add(capture, &task);
 		capture_switch(capture, 1001, (uint16_t)i, 0, TID + i, 0, 0, 0);
 	}
+}
+
+static void begins(struct capture *capture, unsigned ranks)
+{
+	begins_as(capture, ranks, true);
 }
 
 #define WORDS(...) CALL_WORDS(__VA_ARGS__)
@@ -187,6 +192,28 @@ static void test_requests_of_operations_with_nobody_are_known(void **state)
 	(void)state;
 }
 
+/* There -1 is MPI_PROC_NULL and -2 MPI_ANY_SOURCE. */
+static void test_mpich_has_other_numbers_for_nobody_and_for_null_requests(void **state)
+{
+	struct capture capture;
+
+	(void)state;
+	begins_as(&capture, 1, false);
+	hit(&capture, 2000, 0, MPI_SITE_RECV, ID, WORDS(MPICH_WORLD, (uint32_t)-1, 5, 1));
+	returns(&capture, 3000, 0, MPI_SITE_RECV, ID, WORDS(0, 0));
+	check(&capture, "running", 1000, "certain", "");
+	begins_as(&capture, 1, false);
+	hit(&capture, 2000, 0, MPI_SITE_RECV, ID, WORDS(MPICH_WORLD, (uint32_t)-2, 5, 1));
+	returns(&capture, 3000, 0, MPI_SITE_RECV, ID, WORDS(0, 0));
+	check(&capture, "collective", 1000, "unknown",
+	      "ranks of MPI_Recv, whose calls are not known");
+	begins_as(&capture, 1, false);
+	hit(&capture, 2000, 0, MPI_SITE_WAITALL, ID,
+	    WORDS(2, 0x8000, 0x2c000000, 0x2c000000, 0, 0, 0, 1));
+	returns(&capture, 3000, 0, MPI_SITE_WAITALL, ID, WORDS(0, 0, 0, 0, 0, 0));
+	check(&capture, "running", 1000, "certain", "");
+}
+
 static void test_mpi_waitany_without_requests_does_not_wait(void **state)
 {
 	struct capture capture;
@@ -237,6 +264,7 @@ int main(void)
 		cmocka_unit_test(test_calls_with_nobody_do_not_wait),
 		cmocka_unit_test(test_an_exchange_at_a_border_waits_for_the_other_end_only),
 		cmocka_unit_test(test_requests_of_operations_with_nobody_are_known),
+		cmocka_unit_test(test_mpich_has_other_numbers_for_nobody_and_for_null_requests),
 		cmocka_unit_test(test_mpi_waitany_without_requests_does_not_wait),
 		cmocka_unit_test(test_a_rank_waits_for_the_root_and_not_for_those_that_come_later),
 	};
