@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <yajl/yajl_tree.h>
 
-#include "model_capture.h"
+#include "why_capture.h"
 
 #include "analyze/histogram.h"
 #include "render/html/html_report.h"
@@ -150,6 +150,43 @@ static void test_page_holds_times_states_and_wakers_of_a_slow_span(void **state)
 	capture_free(&capture);
 }
 
+static void request(struct capture *capture, uint64_t from, uint64_t to, uint32_t tid,
+		    uint32_t bytes, uint8_t flags)
+{
+	capture_add(capture, &(struct waffle_rec_io){.rec = {to, tid, WAFFLE_REC_IO, 0},
+						     .issue_ts = from,
+						     .bytes = bytes,
+						     .dev = 8,
+						     .disk = 80,
+						     .flags = WAFFLE_IO_WRITE | flags});
+}
+
+/* Which file thread 11 writes is not known. */
+static void test_a_neighbour_at_the_disk_is_shown_without_an_object(void **state)
+{
+	struct capture capture;
+	struct page page;
+
+	(void)state;
+	capture_begin(&capture, true);
+	kernel_stack(&capture, 0xffff000000001000, "folio_wait_writeback");
+	named(&capture, 11, 1, "writer");
+	named(&capture, 60, 60, "backup");
+	gets(&capture, 1000, 1, 0, 11, 0, 0, 0);
+	capture_span(&capture, 2000, 11, 1);
+	waits(&capture, 2100, 1, 11, 0, D, NR_FSYNC, 3, 0, 0);
+	request(&capture, 2200, 3000, 60, 65536, WAFFLE_IO_NEIGHBOUR);
+	request(&capture, 2110, 3090, 11, 4096, 0);
+	gets(&capture, 3100, 1, 0, 11, 0, 3100, HARD);
+	wait_details(&capture, 2100, 3100, 11, 0, 1, 0);
+	capture_end(&capture, 3200, 11, 1);
+	page = page_of(capture_load(&capture, 9000));
+	assert_string_equal(string(&page, "slowest/0/causes/0/cause"), "disk-write");
+	assert_string_equal(string(&page, "slowest/0/causes/0/object"), "disk shared with backup");
+	page_free(&page);
+	capture_free(&capture);
+}
+
 static void test_flame_is_the_blocked_time_with_its_waker(void **state)
 {
 	struct capture capture;
@@ -235,6 +272,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bins_are_without_gaps_and_a_quarter_wide),
 		cmocka_unit_test(test_page_holds_times_states_and_wakers_of_a_slow_span),
+		cmocka_unit_test(test_a_neighbour_at_the_disk_is_shown_without_an_object),
 		cmocka_unit_test(test_flame_is_the_blocked_time_with_its_waker),
 		cmocka_unit_test(test_data_cannot_end_its_element),
 		cmocka_unit_test(test_page_of_nothing_is_a_page),

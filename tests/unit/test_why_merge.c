@@ -141,6 +141,29 @@ static void test_samples_of_merged_causes_are_summed_up_by_place(void **state)
 	made_free(&made);
 }
 
+static void test_neighbours_of_one_name_are_summed_up_over_all_instances(void **state)
+{
+	static const struct why_neighbour neighbours[] = {
+		{WRITER_1, 30, 50}, {WORKER_A, 40, 60}, {WRITER_2, 20, 55}, {.bytes = 0}};
+	struct why_merged merged;
+	struct made made;
+
+	(void)state;
+	make(&made);
+	for (unsigned i = 0; i < 4; i++) {
+		add_instance(&made, WORKER_A);
+		add(&made, WHY_DISK_READ, WORKER_A, 0, 250, WHY_GRADE_CERTAIN);
+		made.why.parts.data[i].neighbour = neighbours[i];
+	}
+	why_merge(&merged, &made.why);
+	assert_int_equal(merged.parts.len, 1);
+	assert_int_equal(merged.parts.data[0].neighbour.thread, WRITER_1);
+	assert_int_equal(merged.parts.data[0].neighbour.bytes, 50);
+	assert_int_equal(merged.parts.data[0].neighbour.ns, 105);
+	why_merged_free(&merged);
+	made_free(&made);
+}
+
 static void test_nothing_merges_to_nothing(void **state)
 {
 	struct why_merged merged;
@@ -160,6 +183,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_causes_with_culprits_of_one_name_are_one),
 		cmocka_unit_test(test_samples_of_merged_causes_are_summed_up_by_place),
+		cmocka_unit_test(test_neighbours_of_one_name_are_summed_up_over_all_instances),
 		cmocka_unit_test(test_nothing_merges_to_nothing),
 	};
 

@@ -17,9 +17,9 @@
 #define TID 20
 #define ID 900
 
-static void begins(struct capture *capture, unsigned ranks)
+static void begins_as(struct capture *capture, unsigned ranks, bool open_mpi)
 {
-	struct mpi_job job = {.pointers = true};
+	struct mpi_job job = {.pointers = open_mpi};
 
 	capture_begin(&job.capture, true);
 	for (unsigned i = 0; i < MPI_SITE_COUNT; i++)
@@ -35,6 +35,11 @@ static void begins(struct capture *capture, unsigned ranks)
 		capture_add(capture, &task);
 		capture_switch(capture, 1001, (uint16_t)i, 0, TID + i, 0, 0, 0);
 	}
+}
+
+static void begins(struct capture *capture, unsigned ranks)
+{
+	begins_as(capture, ranks, true);
 }
 
 #define WORDS(...) CALL_WORDS(__VA_ARGS__)
@@ -74,7 +79,7 @@ static void test_polling_for_a_rank_whose_send_is_not_known_is_no_certain_work(v
 	hit(&capture, 2000, 0, MPI_SITE_RECV, ID, WORDS(OMPI_WORLD, 0, 0, 1, 5, 1));
 	returns(&capture, 3000, 0, MPI_SITE_RECV, ID, WORDS(0, 0));
 	check(&capture, "collective", 1000, "likely",
-	      "rank 1 in the other end of MPI_Recv, which is not traced");
+	      "rank 1 at the other end of MPI_Recv, which is not traced");
 }
 
 static void test_polling_for_a_request_that_is_not_known_is_no_certain_work(void **state)
@@ -112,6 +117,115 @@ static void test_a_test_of_a_request_does_not_wait(void **state)
 	check(&capture, "running", 1000, "certain", "");
 }
 
+/* The rank is known, but not its number in the communicator. */
+static void test_polling_for_one_rank_on_an_unknown_communicator_is_likely_that_rank(void **state)
+{
+	struct capture capture;
+
+	(void)state;
+	begins(&capture, 1);
+	hit(&capture, 2000, 0, MPI_SITE_RECV, ID, WORDS(OMPI_WORLD + 64, 2, 7, 3, 5, 1));
+	returns(&capture, 3000, 0, MPI_SITE_RECV, ID, WORDS(0, 0));
+	check(&capture, "collective", 1000, "likely",
+	      "rank 3 at the other end of MPI_Recv, whose call is not known");
+}
+
+#define PROC_NULL ((uint32_t)-2) /* of Open MPI */
+#define EMPTY 0x7f0000009000ull  /* its request of operations that are complete at once */
+
+static void test_calls_with_nobody_do_not_wait(void **state)
+{
+	struct capture capture;
+
+	(void)state;
+	begins(&capture, 1);
+	hit(&capture, 2000, 0, MPI_SITE_RECV, ID, WORDS(OMPI_WORLD, 0, 0, PROC_NULL, 5, 1));
+	returns(&capture, 3000, 0, MPI_SITE_RECV, ID, WORDS(0, 0));
+	check(&capture, "running", 1000, "certain", "");
+	begins(&capture, 1);
+	hit(&capture, 2000, 0, MPI_SITE_SENDRECV, ID,
+	    WORDS(OMPI_WORLD, 0, 0, PROC_NULL, 5, PROC_NULL, 5, 1));
+	returns(&capture, 3000, 0, MPI_SITE_SENDRECV, ID, WORDS(0, 0));
+	check(&capture, "running", 1000, "certain", "");
+}
+
+/* At a border, a rank exchanges data with one side only. */
+static void test_an_exchange_at_a_border_waits_for_the_other_end_only(void **state)
+{
+	struct capture capture;
+
+	(void)state;
+	begins(&capture, 1);
+	hit(&capture, 2000, 0, MPI_SITE_SENDRECV, ID,
+	    WORDS(OMPI_WORLD, 0, 0, PROC_NULL, 5, 1, 5, 1));
+	returns(&capture, 3000, 0, MPI_SITE_SENDRECV, ID, WORDS(0, 0));
+	check(&capture, "collective", 1000, "likely",
+	      "rank 1 at the other end of MPI_Sendrecv, which is not traced");
+}
+
+/* The requests are copied after the calls, so that only their value tells what they are. */
+static void test_requests_of_operations_with_nobody_are_known(void **state)
+{
+	for (unsigned nobody = 0; nobody < 2; nobody++) {
+		uint64_t left = nobody ? PROC_NULL : 1;
+		struct capture capture;
+
+		begins(&capture, 1);
+		hit(&capture, 1500, 0, MPI_SITE_IRECV, 10,
+		    WORDS(OMPI_WORLD, 0, 0, PROC_NULL, 5, 0x7000));
+		returns(&capture, 1510, 0, MPI_SITE_IRECV, 10, WORDS(EMPTY, 0));
+		hit(&capture, 1520, 0, MPI_SITE_ISEND, 11,
+		    WORDS(OMPI_WORLD, 0, 0, PROC_NULL, 5, 0x7000));
+		returns(&capture, 1530, 0, MPI_SITE_ISEND, 11, WORDS(EMPTY, 0));
+		hit(&capture, 1540, 0, MPI_SITE_IRECV, 12,
+		    WORDS(OMPI_WORLD, 0, 0, left, 5, 0x7100));
+		returns(&capture, 1550, 0, MPI_SITE_IRECV, 12, WORDS(nobody ? EMPTY : 0x5500, 0));
+		hit(&capture, 2000, 0, MPI_SITE_WAITALL, ID,
+		    WORDS(3, 0x8000, EMPTY, EMPTY, nobody ? EMPTY : 0x5500, 0, 0, 1));
+		returns(&capture, 3000, 0, MPI_SITE_WAITALL, ID, WORDS(0, 0, 0, 0, 0, 0));
+		if (nobody)
+			check(&capture, "running", 1000, "certain", "");
+		else
+			check(&capture, "collective", 1000, "likely",
+			      "rank 1 at the other end of MPI_Irecv, which is not traced");
+	}
+	(void)state;
+}
+
+/* There -1 is MPI_PROC_NULL and -2 MPI_ANY_SOURCE. */
+static void test_mpich_has_other_numbers_for_nobody_and_for_null_requests(void **state)
+{
+	struct capture capture;
+
+	(void)state;
+	begins_as(&capture, 1, false);
+	hit(&capture, 2000, 0, MPI_SITE_RECV, ID, WORDS(MPICH_WORLD, (uint32_t)-1, 5, 1));
+	returns(&capture, 3000, 0, MPI_SITE_RECV, ID, WORDS(0, 0));
+	check(&capture, "running", 1000, "certain", "");
+	begins_as(&capture, 1, false);
+	hit(&capture, 2000, 0, MPI_SITE_RECV, ID, WORDS(MPICH_WORLD, (uint32_t)-2, 5, 1));
+	returns(&capture, 3000, 0, MPI_SITE_RECV, ID, WORDS(0, 0));
+	check(&capture, "collective", 1000, "unknown",
+	      "ranks of MPI_Recv, whose calls are not known");
+	begins_as(&capture, 1, false);
+	hit(&capture, 2000, 0, MPI_SITE_WAITALL, ID,
+	    WORDS(2, 0x8000, 0x2c000000, 0x2c000000, 0, 0, 0, 1));
+	returns(&capture, 3000, 0, MPI_SITE_WAITALL, ID, WORDS(0, 0, 0, 0, 0, 0));
+	check(&capture, "running", 1000, "certain", "");
+}
+
+static void test_mpi_waitany_without_requests_does_not_wait(void **state)
+{
+	struct capture capture;
+
+	(void)state;
+	begins(&capture, 1);
+	hit(&capture, 2000, 0, MPI_SITE_WAITANY, ID,
+	    WORDS(1, 0x8000, 0x7f0000009100, 0, 0, 0, 0, 1));
+	returns(&capture, 3000, 0, MPI_SITE_WAITANY, ID, WORDS((uint32_t)-32766, 0, 0));
+	check(&capture, "running", 1000, "certain", "");
+}
+
 /* Rank 1 broadcasts at 2800. Rank 2 comes when rank 0 has left. */
 static void test_a_rank_waits_for_the_root_and_not_for_those_that_come_later(void **state)
 {
@@ -145,6 +259,13 @@ int main(void)
 		cmocka_unit_test(test_polling_for_a_request_that_is_not_known_is_no_certain_work),
 		cmocka_unit_test(test_a_send_whose_receive_is_not_known_is_likely_work),
 		cmocka_unit_test(test_a_test_of_a_request_does_not_wait),
+		cmocka_unit_test(
+			test_polling_for_one_rank_on_an_unknown_communicator_is_likely_that_rank),
+		cmocka_unit_test(test_calls_with_nobody_do_not_wait),
+		cmocka_unit_test(test_an_exchange_at_a_border_waits_for_the_other_end_only),
+		cmocka_unit_test(test_requests_of_operations_with_nobody_are_known),
+		cmocka_unit_test(test_mpich_has_other_numbers_for_nobody_and_for_null_requests),
+		cmocka_unit_test(test_mpi_waitany_without_requests_does_not_wait),
 		cmocka_unit_test(test_a_rank_waits_for_the_root_and_not_for_those_that_come_later),
 	};
 

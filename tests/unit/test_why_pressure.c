@@ -150,6 +150,12 @@ static struct why *ask_sharing(struct capture *capture, const struct meanwhile *
 	kernel_stack(capture, 0xffff000000001000, "folio_wait_writeback");
 	named(capture, 60, 60, "gcc");
 	named(capture, 61, 61, "backup");
+	for (size_t i = 0; i < count; i++) {
+		char name[] = {(char)('a' + i), 0};
+
+		if (meanwhile[i].tid > 61)
+			named(capture, meanwhile[i].tid, meanwhile[i].tid, name);
+	}
 	gets(capture, 1000, 1, 0, 11, 0, 0, 0);
 	for (size_t i = 0; i < count; i++, at += 11 * MS) {
 		uint64_t end = at + 10 * MS;
@@ -207,6 +213,74 @@ static void test_a_neighbour_is_named_from_a_tenth_of_the_waits_on(void **state)
 	}
 }
 
+/* One wait of 10 ms from MS on. */
+static struct why *ask_queued(struct capture *capture, const uint64_t (*requests)[2], size_t count)
+{
+	uint64_t end = 11 * MS;
+
+	capture_begin(capture, true);
+	file_on(capture, "/data/log", 8);
+	kernel_stack(capture, 0xffff000000001000, "folio_wait_writeback");
+	named(capture, 60, 60, "gcc");
+	gets(capture, 1000, 1, 0, 11, 0, 0, 0);
+	waits(capture, MS, 1, 11, 0, D, NR_FSYNC, 3, 0, 0);
+	request(capture, MS + 1000, MS + 2000, 11, 4096);
+	for (size_t i = 0; i < count; i++)
+		request(capture, requests[i][0], requests[i][1], 60, 8192);
+	gets(capture, end, 1, 0, 11, 0, end, HARD);
+	wait_details(capture, MS, end, 11, 1, 1, 0);
+	return ask(capture, 20 * MS, &(struct why_query){.tid = 11, .from_ts = MS, .to_ts = end});
+}
+
+static void test_overlapping_requests_of_a_neighbour_count_once_and_within_the_wait(void **state)
+{
+	static const struct {
+		uint64_t requests[3][2];
+		size_t count;
+		uint64_t bytes, ns;
+	} rows[] = {
+		/* A long one ends after a short one. */
+		{{{6 * MS, 7 * MS}, {2 * MS, 10 * MS}}, 2, 16384, 8 * MS},
+		/* Two overlap, one does not. */
+		{{{2 * MS, 4 * MS}, {6 * MS, 8 * MS}, {7 * MS, 9 * MS}}, 3, 24576, 5 * MS},
+		/* One began before the wait, and one ends after it. */
+		{{{MS / 2, 3 * MS}, {6 * MS, 13 * MS}}, 2, 8192, 7 * MS},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct capture capture;
+		struct why *why = ask_queued(&capture, rows[i].requests, rows[i].count);
+
+		assert_int_equal(part_of(why, 0)->neighbour.bytes, rows[i].bytes);
+		assert_int_equal(part_of(why, 0)->neighbour.ns, rows[i].ns);
+		done(&capture, why);
+	}
+}
+
+#define NAMES (4 * WHY_NEIGHBOURS_MAX)
+
+#define LAST 4
+#define MIB (1u << 20)
+
+/* So that the search for a name does not grow with their number. */
+static void test_a_cause_tells_few_names_of_neighbours_apart(void **state)
+{
+	(void)state;
+	for (uint32_t others = WHY_NEIGHBOURS_MAX - 1; others <= WHY_NEIGHBOURS_MAX; others++) {
+		struct meanwhile meanwhile[WHY_NEIGHBOURS_MAX + LAST];
+		struct capture capture;
+		struct why *why;
+
+		for (uint32_t i = 0; i < others + LAST; i++)
+			meanwhile[i] = (struct meanwhile){i < others ? 62 + i : 61, MIB, 8 * MS};
+		why = ask_sharing(&capture, meanwhile, others + LAST);
+		assert_int_equal(part_of(why, 0)->neighbour.bytes,
+				 others < WHY_NEIGHBOURS_MAX ? LAST * MIB : 0);
+		done(&capture, why);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -216,6 +290,9 @@ int main(void)
 		cmocka_unit_test(
 			test_waits_with_different_neighbours_are_one_cause_with_the_largest),
 		cmocka_unit_test(test_a_neighbour_is_named_from_a_tenth_of_the_waits_on),
+		cmocka_unit_test(
+			test_overlapping_requests_of_a_neighbour_count_once_and_within_the_wait),
+		cmocka_unit_test(test_a_cause_tells_few_names_of_neighbours_apart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

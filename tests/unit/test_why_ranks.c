@@ -442,7 +442,7 @@ static void test_other_end_that_is_not_traced_is_the_peer_of_the_call(void **sta
 	capture_end(&capture, 1900, 11, 1);
 	why = ask_span(&capture, 2000);
 	check_part(why, 0, "collective", 800, 0, "likely",
-		   "rank 1 in the other end of ncclRecv, which is not traced");
+		   "rank 1 at the other end of ncclRecv, which is not traced");
 	done(&capture, why);
 }
 

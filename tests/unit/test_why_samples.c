@@ -9,7 +9,9 @@
 #include <cmocka.h>
 
 #include "analyze/why/why_aggregate.h"
+#include "render/json/samples_json.h"
 #include "render/text/samples_text_internal.h"
+#include "util/json.h"
 #include "why_capture.h"
 
 static void sample(struct capture *capture, uint64_t ts, uint32_t tid, uint32_t kernel,
@@ -317,7 +319,27 @@ static void test_the_causes_of_all_spans_of_a_name_have_the_samples_of_all(void 
 
 /* ---- generated code ---- */
 
-static void check_unnamed(const char *path, uint64_t address, const char *expected)
+/* `generator` NULL: the JSON has none. */
+static void check_generator(const struct why *why, const struct why_part *part,
+			    const char *generator)
+{
+	char *text = NULL, field[64];
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+	struct json *json = json_new(out, false);
+
+	json_object_begin(json);
+	samples_json(json, why, why_part_places(why, part), part->place_count);
+	json_object_end(json);
+	assert_int_equal(json_close(json), 0);
+	fclose(out);
+	snprintf(field, sizeof(field), "\"generator\":\"%s\"", generator ?: "");
+	assert_int_equal(strstr(text, generator ? field : "generator") != NULL, generator != NULL);
+	free(text);
+}
+
+static void check_unnamed(const char *path, uint64_t address, const char *generator,
+			  const char *expected)
 {
 	struct why_query query = {.tid = 10, .from_ts = 1000, .to_ts = 101000};
 	struct error err = ERROR_INIT;
@@ -337,6 +359,7 @@ static void check_unnamed(const char *path, uint64_t address, const char *expect
 	query.names = names;
 	capture_must(why_new(&why, capture.model, &query, &err), err);
 	check_text(why, part_of(why, 0), expected);
+	check_generator(why, part_of(why, 0), generator);
 	end(&capture, names, why);
 }
 
@@ -349,13 +372,13 @@ static void test_code_in_no_file_may_be_that_of_a_run_time(void **state)
 	static const char unknown[] = "  running: 100 % unknown code, user (100 samples)\n";
 
 	(void)state;
-	check_unnamed("/usr/lib/jvm/lib/server/libjvm.so", 0x7f0000050000, jvm);
-	check_unnamed("/usr/lib/x86_64-linux-gnu/libnode.so.108", 0x7f0000050000, node);
-	check_unnamed("/usr/bin/node_exporter", 0x7f0000050000, unknown);
-	check_unnamed("/usr/lib/libfoo.so", 0x7f0000050000, unknown);
+	check_unnamed("/usr/lib/jvm/lib/server/libjvm.so", 0x7f0000050000, "the JVM", jvm);
+	check_unnamed("/usr/lib/x86_64-linux-gnu/libnode.so.108", 0x7f0000050000, "Node.js", node);
+	check_unnamed("/usr/bin/node_exporter", 0x7f0000050000, NULL, unknown);
+	check_unnamed("/usr/lib/libfoo.so", 0x7f0000050000, NULL, unknown);
 	/* Above all files, where the vDSO is. */
-	check_unnamed("/usr/lib/jvm/lib/server/libjvm.so", 0x7fff00001000, unknown);
-	check_unnamed("/usr/lib/jvm/lib/server/libjvm.so", 0x7f0000180000,
+	check_unnamed("/usr/lib/jvm/lib/server/libjvm.so", 0x7fff00001000, NULL, unknown);
+	check_unnamed("/usr/lib/jvm/lib/server/libjvm.so", 0x7f0000180000, NULL,
 		      "  running: 100 % libjvm.so without names, user (100 samples)\n");
 }
 

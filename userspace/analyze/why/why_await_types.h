@@ -72,6 +72,7 @@ struct why_awaits {
 	VEC(struct why_completion) completions; /* by span */
 	bool mpi;                               /* the capture has calls of MPI */
 	bool mpi_ranks;                         /* of more than one process */
+	struct map ranks;                       /* those of all processes, in their jobs → 0 */
 	/* For each span: itself or the innermost one around it that is a call that may wait;
 	 * MODEL_NONE: none. NULL: the capture has no calls that may wait. */
 	uint32_t *calls;

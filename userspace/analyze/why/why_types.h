@@ -153,9 +153,13 @@ struct why_polls {
  * one, and it is the first one of them. */
 struct why_neighbour {
 	uint32_t thread;
-	uint64_t bytes; /* that the disk moved for it in the waits; 0: there is no such thread */
-	uint64_t ns;    /* how long any of its requests was in flight in the waits */
+	/* Of its requests that ended in the waits; 0: there is no such thread. */
+	uint64_t bytes;
+	uint64_t ns; /* how long any of its requests was in flight in the waits */
 };
+
+/* Limit of the neighbours' names to tell apart. Others are left out. */
+#define WHY_NEIGHBOURS_MAX 16
 
 /* Whether waits of `ns` in all were for a disk that was busy with a neighbour for at least a tenth
  * of that. */

@@ -21,6 +21,13 @@ const struct model_collective *model_collective_received(const struct model_comm
 	return index == MAP_NONE ? NULL : &comm->collectives.data[index];
 }
 
+uint32_t model_comm_with_nobody(const struct model_comm *comm, uint32_t span)
+{
+	uint32_t count = comm ? map_get(&comm->with_nobody, span) : MAP_NONE;
+
+	return count == MAP_NONE ? 0 : count;
+}
+
 size_t model_collective_count(const struct model_comm *comm)
 {
 	return comm ? comm->collectives.len : 0;
@@ -66,7 +73,7 @@ struct model_comm *model_comm_new(const struct model *model, const struct model_
 	comm_mpi_add(comm, &calls);
 	comm_match(comm, &calls);
 	vec_free(&calls);
-	if (comm->collectives.len || comm->unaligned)
+	if (comm->collectives.len || comm->unaligned || comm->with_nobody.len)
 		return comm;
 	model_comm_free(comm);
 	return NULL;
@@ -84,5 +91,6 @@ void model_comm_free(struct model_comm *comm)
 	map_free(&comm->inits_of);
 	map_free(&comm->collective_of);
 	map_free(&comm->received);
+	map_free(&comm->with_nobody);
 	free(comm);
 }

@@ -125,6 +125,10 @@ const struct model_collective *model_collective_of(const struct model_comm *comm
 const struct model_collective *model_collective_received(const struct model_comm *comm,
 							 uint32_t span);
 
+/* Number of the operations that a call of MPI makes or completes which are with nobody: with
+ * MPI_PROC_NULL, or of a request that is null. It does not wait for them. */
+uint32_t model_comm_with_nobody(const struct model_comm *comm, uint32_t span);
+
 /* All collectives and messages, by communicator and seq. */
 size_t model_collective_count(const struct model_comm *comm);
 const struct model_collective *model_collective_at(const struct model_comm *comm, size_t index);

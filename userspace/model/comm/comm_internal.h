@@ -53,6 +53,7 @@ struct model_comm {
 	VEC(struct model_claim) claims;
 	struct map collective_of; /* span → index in collectives */
 	struct map received; /* span that also sends → index in collectives of what it receives */
+	struct map with_nobody; /* span → number of operations: model_comm_with_nobody() */
 	uint64_t unaligned;
 };
 

@@ -128,6 +128,8 @@ struct mpi_process {
 	uint8_t counted; /* enum mpi_counted */
 	uint64_t init_ts;
 	uint64_t next_ts; /* when the next process of this pid began; UINT64_MAX: there is none */
+	/* Open MPI: the request of all operations that are complete at once; 0: unknown. */
+	uint64_t empty_request;
 };
 
 /* One end of a message or a call of a collective; `call` is completed when all calls are known. */
@@ -147,8 +149,9 @@ struct mpi_call {
 /* An operation that is not complete, or a persistent request. */
 struct mpi_request {
 	uint64_t address, handle;
-	uint32_t call; /* MODEL_NONE: not started */
+	uint32_t call; /* MODEL_NONE: not started, or `nobody` */
 	bool persistent;
+	bool nobody;           /* of an operation with MPI_PROC_NULL */
 	struct mpi_call start; /* persistent: what each MPI_Start does */
 };
 
@@ -200,6 +203,8 @@ void mpi_comm_free(struct mpi_scan *scan, const struct mpi_item *item);
 
 /* The call at index `call` goes on after its span, which has returned a request. */
 void mpi_request_add(struct mpi_scan *scan, const struct mpi_item *item, uint32_t call);
+/* Adds the request of an operation with MPI_PROC_NULL. */
+void mpi_request_add_with_nobody(struct mpi_scan *scan, const struct mpi_item *item);
 /* Adds a persistent request. */
 void mpi_request_add_persistent(struct mpi_scan *scan, const struct mpi_item *item,
 				const struct mpi_call *start);
@@ -213,6 +218,8 @@ void mpi_call_matched(struct mpi_call *call, uint64_t matched);
 
 /* ---- comm_mpi_scan.c ---- */
 
+/* Counts operations of a call that are with nobody. */
+void mpi_with_nobody(struct mpi_scan *scan, const struct mpi_item *item, uint32_t count);
 /* Collects the processes, communicators and calls. */
 void mpi_scan_all(struct mpi_scan *scan);
 

@@ -11,6 +11,7 @@
 
 /* The largest array of requests that is searched. */
 #define ARRAY_MAX 65536
+#define MPICH_REQUEST_NULL 0x2c000000
 #define ADDRESS_MIN 4096 /* no MPI_Status lies below: MPI_STATUS_IGNORE is 0 or 1 */
 
 void mpi_call_matched(struct mpi_call *call, uint64_t matched)
@@ -80,6 +81,23 @@ void mpi_request_add(struct mpi_scan *scan, const struct mpi_item *item, uint32_
 		request_push(scan, item, &request);
 }
 
+void mpi_request_add_with_nobody(struct mpi_scan *scan, const struct mpi_item *item)
+{
+	unsigned role = item->site->role;
+	bool persistent = role == SITE_ROLE_MPI_SEND_INIT || role == SITE_ROLE_MPI_RECV_INIT;
+	struct mpi_request request = {.address = item->values[MPI_REQUEST],
+				      .handle = item->values[MPI_HANDLE],
+				      .call = MODEL_NONE,
+				      .persistent = persistent,
+				      .nobody = true};
+
+	if (!mpi_has(item, MPI_REQUEST) || !mpi_has(item, MPI_HANDLE) || item->failed)
+		return;
+	request_push(scan, item, &request);
+	if (item->site->pointers && !persistent)
+		scan->processes.data[item->process].empty_request = request.handle;
+}
+
 void mpi_request_add_persistent(struct mpi_scan *scan, const struct mpi_item *item,
 				const struct mpi_call *start)
 {
@@ -146,9 +164,21 @@ static void complete(struct mpi_scan *scan, const struct mpi_item *item, uint32_
 		    item->values[array ? MPI_STATUSES : MPI_STATUS] >= ADDRESS_MIN)
 			mpi_call_matched(call, item->values[key]);
 	}
+	mpi_with_nobody(scan, item, request->nobody);
 	request->call = MODEL_NONE;
 	if (!request->persistent)
 		request_remove(scan, item, index);
+}
+
+/* Whether the request number `at` of a call is null, or complete since it was made. What Open MPI's
+ * null request is, is not known. */
+static bool is_empty(const struct mpi_scan *scan, const struct mpi_item *item, uint32_t at)
+{
+	unsigned key = mpi_has(item, MPI_REQUESTS) ? MPI_HANDLE0 + at : MPI_HANDLE;
+	uint64_t empty = item->site->pointers ? scan->processes.data[item->process].empty_request
+					      : MPICH_REQUEST_NULL;
+
+	return empty && at < MPI_FIRST && mpi_has(item, key) && item->values[key] == empty;
 }
 
 static void complete_at(struct mpi_scan *scan, const struct mpi_item *item, uint32_t at,
@@ -158,15 +188,18 @@ static void complete_at(struct mpi_scan *scan, const struct mpi_item *item, uint
 
 	if (index != MAP_NONE)
 		complete(scan, item, index, status);
+	else
+		mpi_with_nobody(scan, item, is_empty(scan, item, at));
 }
 
 /* MPI_Waitsome says which requests are complete. */
 static void complete_some(struct mpi_scan *scan, const struct mpi_item *item, uint32_t count)
 {
-	/* It is MPI_UNDEFINED, a negative number, if there were no requests. */
-	uint32_t finished =
-		item->values[MPI_FINISHED] <= INT32_MAX ? (uint32_t)item->values[MPI_FINISHED] : 0;
+	/* It is MPI_UNDEFINED, a negative number, if all requests are null. */
+	bool undefined = item->values[MPI_FINISHED] > INT32_MAX;
+	uint32_t finished = undefined ? 0 : (uint32_t)item->values[MPI_FINISHED];
 
+	mpi_with_nobody(scan, item, undefined);
 	for (uint32_t i = 0; i < MPI_FIRST_SOME && i < finished; i++)
 		if (mpi_has(item, MPI_INDEX0 + i) && item->values[MPI_INDEX0 + i] < count)
 			complete_at(scan, item, (uint32_t)item->values[MPI_INDEX0 + i], i);
@@ -200,6 +233,8 @@ void mpi_requests_wait(struct mpi_scan *scan, const struct mpi_item *item)
 		count = mpi_has(item, MPI_COUNT) ? (uint32_t)item->values[MPI_COUNT] : 0;
 		if (mpi_has(item, MPI_INDEX) && item->values[MPI_INDEX] < count)
 			complete_at(scan, item, (uint32_t)item->values[MPI_INDEX], 0);
+		else if (mpi_has(item, MPI_INDEX)) /* MPI_UNDEFINED: all requests are null */
+			mpi_with_nobody(scan, item, (int32_t)item->values[MPI_INDEX] < 0);
 		return;
 	}
 	count = request_count(scan, item);
@@ -225,7 +260,8 @@ void mpi_requests_start(struct mpi_scan *scan, const struct mpi_item *item)
 		uint32_t index = request_at(scan, item, i);
 		struct mpi_call call;
 
-		if (index == MAP_NONE || !scan->requests.data[index].persistent)
+		if (index == MAP_NONE || !scan->requests.data[index].persistent ||
+		    scan->requests.data[index].nobody)
 			continue;
 		call = scan->requests.data[index].start;
 		call.order = scan->order++;

@@ -6,7 +6,7 @@
 #include "util/hash.h"
 #include "util/memory.h"
 
-/* Wildcards of a source and a tag (mpi.h). MPI_PROC_NULL is -2 in Open MPI and -1 in MPICH. */
+/* The wildcard of a source (mpi.h). MPI_PROC_NULL is -2 in Open MPI and -1 in MPICH. */
 #define OMPI_ANY_SOURCE (-1)
 #define MPICH_ANY_SOURCE (-2)
 #define ADDRESS_MIN 4096 /* no MPI_Status lies below */
@@ -125,6 +125,24 @@ static void role_creation(struct mpi_scan *scan, const struct mpi_item *item)
 
 /* ---- messages ---- */
 
+void mpi_with_nobody(struct mpi_scan *scan, const struct mpi_item *item, uint32_t count)
+{
+	uint32_t before = map_get(&scan->comm->with_nobody, item->span);
+
+	if (count)
+		map_put(&scan->comm->with_nobody, item->span,
+			count + (before == MAP_NONE ? 0 : before));
+}
+
+/* Whether an end of a message is with MPI_PROC_NULL. */
+static bool is_with_nobody(const struct mpi_item *item, bool receives)
+{
+	int32_t peer = (int32_t)item->values[receives ? MPI_SOURCE : MPI_DEST];
+	int32_t any = item->site->pointers ? OMPI_ANY_SOURCE : MPICH_ANY_SOURCE;
+
+	return peer < 0 && !(receives && peer == any);
+}
+
 /* Adds one end of a message, or a persistent request. */
 static void end_add(struct mpi_scan *scan, const struct mpi_item *item, bool receives,
 		    uint32_t comm)
@@ -132,7 +150,6 @@ static void end_add(struct mpi_scan *scan, const struct mpi_item *item, bool rec
 	unsigned role = item->site->role;
 	bool both = role == SITE_ROLE_MPI_SENDRECV;
 	struct mpi_call call = call_of(scan, item, comm);
-	int32_t any = item->site->pointers ? OMPI_ANY_SOURCE : MPICH_ANY_SOURCE;
 
 	call.message = true;
 	call.receives = receives;
@@ -144,8 +161,8 @@ static void end_add(struct mpi_scan *scan, const struct mpi_item *item, bool rec
 	call.call.rooted = !receives;
 	if (!receives && mpi_has(item, MPI_COUNT) && !item->values[MPI_COUNT])
 		call.call.data = MODEL_DATA_NONE;
-	if (call.peer < 0 && !(receives && call.peer == any))
-		return; /* MPI_PROC_NULL */
+	if (is_with_nobody(item, receives))
+		return;
 	call.peer = call.peer < 0 ? -1 : call.peer;
 	if (mpi_has(item, MPI_STATUS) && item->values[MPI_STATUS] >= ADDRESS_MIN &&
 	    mpi_has(item, MPI_MATCHED) && item->end_ts != UINT64_MAX && !item->failed)
@@ -166,6 +183,18 @@ static bool has_end(const struct mpi_item *item, bool receives)
 	       mpi_has(item, both && receives ? MPI_RECEIVE_TAG : MPI_TAG);
 }
 
+/* Counts the ends of a call with MPI_PROC_NULL. If all are, its request is complete at once. */
+static void ends_with_nobody(struct mpi_scan *scan, const struct mpi_item *item, bool sends,
+			     bool receives)
+{
+	uint32_t count =
+		(sends && is_with_nobody(item, false)) + (receives && is_with_nobody(item, true));
+
+	mpi_with_nobody(scan, item, count);
+	if (count && count == (uint32_t)sends + receives)
+		mpi_request_add_with_nobody(scan, item);
+}
+
 static void role_message(struct mpi_scan *scan, const struct mpi_item *item)
 {
 	unsigned role = item->site->role;
@@ -177,9 +206,12 @@ static void role_message(struct mpi_scan *scan, const struct mpi_item *item)
 
 	if (comm == MODEL_NONE)
 		return;
-	if (sends && has_end(item, false))
+	sends = sends && has_end(item, false);
+	receives = receives && has_end(item, true);
+	ends_with_nobody(scan, item, sends, receives);
+	if (sends)
 		end_add(scan, item, false, comm);
-	if (receives && has_end(item, true))
+	if (receives)
 		end_add(scan, item, true, comm);
 }
 
@@ -190,6 +222,8 @@ static void role_mprobe(struct mpi_scan *scan, const struct mpi_item *item)
 	size_t before = scan->calls.len;
 	uint32_t comm;
 
+	if (has_end(item, true) && is_with_nobody(item, true))
+		mpi_with_nobody(scan, item, 1);
 	if (!item->failed && (!mpi_has(item, MPI_HANDLE) || item->end_ts == UINT64_MAX ||
 			      (mpi_has(item, MPI_DONE) && !(int32_t)item->values[MPI_DONE])))
 		return;

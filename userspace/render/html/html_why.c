@@ -141,11 +141,11 @@ static void object_json(struct html_page *page, const struct why *why, const str
 	char *text = NULL;
 	size_t len = 0;
 
-	if (!part->object)
+	if (!part->object && !part->neighbour.bytes)
 		return;
 	printer.out = memory_stream(&text, &len);
 	fputs(strtab_get(why->texts, part->object), printer.out);
-	why_put_neighbour(&printer, &part->neighbour);
+	why_put_neighbour(&printer, part->object ? ", " : "", &part->neighbour);
 	memory_require(!fclose(printer.out));
 	html_field_text(page, "object", text);
 	free(text);

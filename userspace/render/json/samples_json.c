@@ -47,6 +47,8 @@ static void place_json(struct json *json, const struct why *why, const struct sa
 	json_field_string(json, "mode", place->kernel ? "kernel" : "user");
 	field_text(json, "function", strtab_get(why->texts, place->text));
 	field_text(json, "module", strtab_get(why->texts, place->module));
+	if (place->generator)
+		json_field_string(json, "generator", strtab_get(why->texts, place->generator));
 	field_text(json, "syscall", name);
 	field_text(json, "spins", sample_spin_names[place->spin]);
 	json_object_end(json);

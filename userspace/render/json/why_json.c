@@ -343,6 +343,8 @@ static void cause_json(const struct why_json_printer *printer, const struct why_
 		json_field_u64(json, "objects", part->objects);
 	if (part->connections)
 		json_field_u64(json, "connections", part->connections);
+	if (part->lock)
+		text_field(printer, "holds", part->lock);
 	if (part->idle)
 		json_field_bool(json, "idle", true);
 	polls_json(printer, &part->polls);

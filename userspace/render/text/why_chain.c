@@ -163,11 +163,12 @@ static void put_runnable(const struct why_printer *printer, const struct why_ste
 	put_meaning(printer, step);
 }
 
-void why_put_neighbour(const struct why_printer *printer, const struct why_neighbour *neighbour)
+void why_put_neighbour(const struct why_printer *printer, const char *glue,
+		       const struct why_neighbour *neighbour)
 {
 	if (!neighbour->bytes)
 		return;
-	fputs(", disk shared with ", printer->out);
+	fprintf(printer->out, "%sdisk shared with ", glue);
 	why_put(printer, model_thread_name(printer->model, neighbour->thread));
 }
 

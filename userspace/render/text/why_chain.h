@@ -10,8 +10,9 @@
 bool why_put_function(const struct why_printer *printer, uint32_t wait, const char *before);
 /* For running on a CPU below its maximum frequency: ", at 1.2 of 3.5 GHz". */
 void why_put_frequency(const struct why_printer *printer, const struct why_step *step);
-/* Prints ", disk shared with backup", if there is a neighbour. */
-void why_put_neighbour(const struct why_printer *printer, const struct why_neighbour *neighbour);
+/* Prints `glue` and "disk shared with backup", if there is a neighbour. */
+void why_put_neighbour(const struct why_printer *printer, const char *glue,
+		       const struct why_neighbour *neighbour);
 
 /* Prints the first step of a part's chain without its duration: "blocked on futex 0x7f01". */
 void why_put_first_step(const struct why_printer *printer, const struct why_part *part);

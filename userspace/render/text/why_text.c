@@ -270,7 +270,7 @@ static void put_culprit(const struct why_printer *printer, const struct why_part
 	if (is_idle_loop(part->cause, part->idle))
 		fputs(IDLE_TEXT, printer->out);
 	put_lock(printer, part);
-	why_put_neighbour(printer, &part->neighbour);
+	why_put_neighbour(printer, ", ", &part->neighbour);
 	put_polls(printer, &part->polls);
 }
 
@@ -467,7 +467,7 @@ static void put_merged_culprit(const struct why_printer *printer,
 	}
 	if (is_idle_loop(part->cause, part->idle))
 		fputs(IDLE_TEXT, printer->out);
-	why_put_neighbour(printer, &part->neighbour);
+	why_put_neighbour(printer, ", ", &part->neighbour);
 	put_polls(printer, &part->polls);
 }
 

@@ -52,7 +52,7 @@ static void find_completions(struct why_awaits *awaits)
 		      sizeof(*awaits->completions.data), completion_compare);
 }
 
-/* Whether there are calls of MPI, and whether several processes made them. */
+/* Whether there are calls of MPI, whether several processes made them, and the ranks of all. */
 static void find_mpi(struct why_awaits *awaits, const struct model *model)
 {
 	uint32_t first = 0;
@@ -67,6 +67,9 @@ static void find_mpi(struct why_awaits *awaits, const struct model *model)
 		awaits->mpi = true;
 		first = pid;
 	}
+	for (size_t i = 0; awaits->mpi && i < model->processes.len; i++)
+		if (model->processes.data[i].rank != MODEL_NONE)
+			map_put(&awaits->ranks, model->processes.data[i].rank, 0);
 }
 
 void why_await_init(struct why_awaits *awaits, const struct model *model,
@@ -102,6 +105,7 @@ void why_await_free(struct why_awaits *awaits)
 	model_comm_free(awaits->comm);
 	model_gpu_free(awaits->gpu);
 	map_free(&awaits->sync_of);
+	map_free(&awaits->ranks);
 	vec_free(&awaits->syncs);
 	vec_free(&awaits->arrivals);
 	vec_free(&awaits->inits);

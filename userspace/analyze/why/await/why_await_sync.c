@@ -163,21 +163,32 @@ static uint32_t missing_rank(struct gather *gather, const struct model_collectiv
 	return found == collective->count ? missing : MODEL_NONE;
 }
 
+/* Whether the ranks of a collective may be numbered as those of the job. A message has two, and its
+ * communicator is not known. */
+static bool has_ranks_of_job(const struct gather *gather, const struct model_collective *collective)
+{
+	const struct model *model = gather->walk->model;
+	const struct model_process *process =
+		model_process_of(model, model->spans.data[gather->sync->span].thread);
+
+	return collective->from != MODEL_NONE || !process || !process->world_size ||
+	       collective->nranks == process->world_size;
+}
+
 /* Whether the other ranks of a collective are traced, although it is not known which of their calls
  * belong to it. `rank`: the only one, or MODEL_NONE. */
 static bool others_are_traced(const struct gather *gather,
 			      const struct model_collective *collective, uint32_t rank)
 {
-	const struct model *model = gather->walk->model;
+	const struct why_awaits *awaits = &gather->walk->awaits;
 
 	if (collective->alignment != COLLECTIVE_ALONE)
 		return false;
 	if (collective->members > 1 || !collective->mpi)
 		return collective->members > 1;
-	for (size_t i = 0; rank != MODEL_NONE && i < model->processes.len; i++)
-		if (model->processes.data[i].rank == rank)
-			return true;
-	return rank == MODEL_NONE && gather->walk->awaits.mpi_ranks;
+	if (rank != MODEL_NONE && has_ranks_of_job(gather, collective))
+		return map_get(&awaits->ranks, rank) != MAP_NONE;
+	return awaits->mpi_ranks;
 }
 
 /* The call waits for a collective with ranks that made no known call, or at unknown times. Another
@@ -199,8 +210,8 @@ static void end_at_others(struct gather *gather, const struct model_collective *
 	sync->end = WHY_COLLECTIVE;
 	sync->grade = rank == MODEL_NONE || rivals ? WHY_GRADE_UNKNOWN : WHY_GRADE_LIKELY;
 	if (rank != MODEL_NONE)
-		fprintf(out, "rank %" PRIu32 " in %s%s, %s", rank,
-			collective->from == MODEL_NONE ? "" : "the other end of ", name,
+		fprintf(out, "rank %" PRIu32 " %s %s, %s", rank,
+			collective->from == MODEL_NONE ? "in" : "at the other end of", name,
 			traced ? "whose calls cannot be distinguished" : "which is not traced");
 	else
 		fprintf(out, "ranks in %s%s", name,
@@ -431,24 +442,40 @@ static bool returns_at_once(const struct site_info *site)
 	return false;
 }
 
-/* Whether a call of MPI has operations of which nothing is known: they began before the capture, or
- * on a communicator that was created before it. */
-static bool has_unknown(const struct gather *gather, unsigned role)
+/* Number of a call's operations of which nothing is known: they began before the capture, or on a
+ * communicator that was created before it. */
+static uint64_t count_unknown(const struct gather *gather, unsigned role)
 {
 	uint64_t all = role == SITE_ROLE_MPI_SENDRECV ? 2 : 1;
+	uint64_t known = gather->found + (uint64_t)model_comm_with_nobody(gather->walk->awaits.comm,
+									  gather->sync->span);
 	struct value count;
 
 	if (role == SITE_ROLE_MPI_WAIT && model_gpu_value(gather->walk->model, MODEL_NODE_SPAN,
 							  gather->sync->span, "count", &count))
 		all = (int32_t)count.u64 > 0 ? (uint32_t)count.u64 : 0;
-	return gather->found < all;
+	return known < all ? all - known : 0;
+}
+
+/* The rank that a call receives from, which is the only one that it may wait for; -1: there are
+ * more, or it is not known. */
+static int32_t only_source(const struct gather *gather, uint64_t unknown)
+{
+	struct value source;
+
+	if (unknown > 1 || gather->found ||
+	    !model_gpu_value(gather->walk->model, MODEL_NODE_SPAN, gather->sync->span, "source",
+			     &source))
+		return -1;
+	return (int32_t)source.u64;
 }
 
 /* The call may wait for ranks of which nothing is known. */
-static void end_at_unknown_ranks(struct gather *gather, const struct site_info *site)
+static void end_at_unknown_ranks(struct gather *gather, const struct site_info *site,
+				 uint64_t unknown)
 {
+	int32_t source = only_source(gather, unknown);
 	struct why_sync *sync = gather->sync;
-	struct value source;
 	char *text = NULL;
 	size_t len;
 	FILE *out = memory_stream(&text, &len);
@@ -456,11 +483,10 @@ static void end_at_unknown_ranks(struct gather *gather, const struct site_info *
 	sync->waits = true;
 	sync->spins = true;
 	sync->end = WHY_COLLECTIVE;
-	sync->grade = WHY_GRADE_UNKNOWN;
-	if (model_gpu_value(gather->walk->model, MODEL_NODE_SPAN, sync->span, "source", &source) &&
-	    (int32_t)source.u64 >= 0)
-		fprintf(out, "rank %" PRId32 " in the other end of %s, whose call is not known",
-			(int32_t)source.u64, site->name);
+	sync->grade = source >= 0 ? WHY_GRADE_LIKELY : WHY_GRADE_UNKNOWN;
+	if (source >= 0)
+		fprintf(out, "rank %" PRId32 " at the other end of %s, whose call is not known",
+			source, site->name);
 	else
 		fprintf(out, "ranks of %s, whose calls are not known", site->name);
 	sync->object = take_text(gather, out, &text, &len);
@@ -476,13 +502,13 @@ static void make_mpi(struct gather *gather)
 	const struct model *model = gather->walk->model;
 	const struct site_info *site =
 		model_site(model, model->spans.data[gather->sync->span].site);
-	bool unknown;
+	uint64_t unknown;
 
 	gather->sync->mpi = true;
 	gather_mpi(gather, gather->sync->span);
 	if (returns_at_once(site))
 		return;
-	unknown = has_unknown(gather, site->role);
+	unknown = count_unknown(gather, site->role);
 	if (gather->incomplete && collective_needs_others(gather, gather->incomplete)) {
 		gather->sync->polls = !gather->incomplete->synchronizes;
 		gather->sync->spins = true;
@@ -490,7 +516,7 @@ static void make_mpi(struct gather *gather)
 	} else if (unknown && site->role != SITE_ROLE_MPI_SEND &&
 		   site->role != SITE_ROLE_MPI_COMM_FREE) {
 		gather->sync->polls = true;
-		end_at_unknown_ranks(gather, site);
+		end_at_unknown_ranks(gather, site, unknown);
 	} else if (gather->incomplete || unknown) {
 		/* A long message is sent when its receiver has come. */
 		gather->sync->polls = true;

@@ -20,8 +20,6 @@
 
 /* Limit of the requests to examine around a wait. */
 #define REQUESTS_MAX 512
-/* Limit of the neighbours' names to tell apart among them. */
-#define NEIGHBOURS_MAX 16
 
 /* A text that is put together. */
 struct pressure {
@@ -225,7 +223,7 @@ uint32_t why_pressure_memory(struct why_walk *walk, const struct why_instance *i
 struct neighbour {
 	uint32_t comm;
 	struct why_neighbour sum;
-	uint64_t until; /* scratch: the end of its last request */
+	uint64_t since; /* scratch: the earliest begin of those that were added */
 };
 
 /* The requests that were in flight during a wait. */
@@ -234,36 +232,43 @@ struct wait_requests {
 	 * flight during the wait, and the sum of their lengths. */
 	uint64_t own_ns, own_bytes;
 	uint32_t disk; /* 0: unknown */
-	struct neighbour neighbours[NEIGHBOURS_MAX];
+	struct neighbour neighbours[WHY_NEIGHBOURS_MAX];
 	uint32_t neighbour_count;
 };
 
-/* Requests come by the time of their end, so that what overlaps counts once. */
-static void add_request(struct neighbour *neighbour, const struct model_io *io)
+/* Requests come by falling time of their end, so that what overlaps counts once. Only the time
+ * within the wait counts, and the bytes of a request in the wait in which it ends. */
+static void add_request(struct neighbour *neighbour, const struct why_blocked *blocked,
+			const struct model_io *io)
 {
-	uint64_t from = io->issue_ts > neighbour->until ? io->issue_ts : neighbour->until;
+	uint64_t from = io->issue_ts > blocked->from ? io->issue_ts : blocked->from;
+	uint64_t to = io->done_ts < neighbour->since ? io->done_ts : neighbour->since;
 
-	neighbour->sum.bytes += io->bytes;
-	neighbour->sum.ns += from < io->done_ts ? io->done_ts - from : 0;
-	neighbour->until = io->done_ts;
+	neighbour->sum.thread = io->thread; /* the first one of them */
+	if (io->done_ts <= blocked->to)
+		neighbour->sum.bytes += io->bytes;
+	if (from >= to)
+		return;
+	neighbour->sum.ns += to - from;
+	neighbour->since = from;
 }
 
 static void add_neighbour(struct wait_requests *requests, const struct model *model,
-			  uint64_t from_ts, const struct model_io *io)
+			  const struct why_blocked *blocked, const struct model_io *io)
 {
 	uint32_t comm, at = 0;
 
-	if (io->thread >= model->threads.len)
+	if (io->thread >= model->threads.len || io->issue_ts >= blocked->to)
 		return;
 	comm = model->threads.data[io->thread].comm;
 	while (at < requests->neighbour_count && requests->neighbours[at].comm != comm)
 		at++;
-	if (at == NEIGHBOURS_MAX)
+	if (at == WHY_NEIGHBOURS_MAX)
 		return;
 	if (at == requests->neighbour_count)
-		requests->neighbours[requests->neighbour_count++] = (struct neighbour){
-			.comm = comm, .sum.thread = io->thread, .until = from_ts};
-	add_request(&requests->neighbours[at], io);
+		requests->neighbours[requests->neighbour_count++] =
+			(struct neighbour){.comm = comm, .since = blocked->to};
+	add_request(&requests->neighbours[at], blocked, io);
 }
 
 static void add_own(struct wait_requests *requests, const struct why_blocked *blocked,
@@ -293,21 +298,20 @@ static void find_requests(struct why_walk *walk, const struct why_blocked *block
 	const struct model_io *ios = model->ios.data;
 	uint32_t dev = walk->path[walk->depth - 1].dev,
 		 host = model_host_of(model, blocked->thread);
-	size_t first = lower_bound(model->ios.len, i, ios[i].done_ts <= blocked->from);
+	size_t first = lower_bound(model->ios.len, i, ios[i].done_ts <= blocked->from), end;
 
-	for (size_t i = first; i < model->ios.len && i - first < REQUESTS_MAX; i++) {
-		if (ios[i].done_ts > blocked->to && ios[i].issue_ts >= blocked->to)
+	for (end = first; end < model->ios.len && end - first < REQUESTS_MAX; end++) {
+		if (ios[end].done_ts > blocked->to && ios[end].issue_ts >= blocked->to)
 			break;
 		walk->why->searched++;
-		if (model_host_of(model, ios[i].thread) == host &&
-		    is_own(model, blocked, dev, &ios[i]))
-			add_own(requests, blocked, &ios[i]);
+		if (model_host_of(model, ios[end].thread) == host &&
+		    is_own(model, blocked, dev, &ios[end]))
+			add_own(requests, blocked, &ios[end]);
 	}
-	for (size_t i = first; i < model->ios.len && i - first < REQUESTS_MAX; i++)
-		if (ios[i].flags & WAFFLE_IO_NEIGHBOUR && ios[i].done_ts <= blocked->to &&
-		    requests->disk && ios[i].disk == requests->disk &&
+	for (size_t i = end; requests->disk && i-- > first;)
+		if (ios[i].flags & WAFFLE_IO_NEIGHBOUR && ios[i].disk == requests->disk &&
 		    model_host_of(model, ios[i].thread) == host)
-			add_neighbour(requests, model, blocked->from, &ios[i]);
+			add_neighbour(requests, model, blocked, &ios[i]);
 }
 
 /* A limit of the process for that disk. Several cgroups may have one: the lowest counts. */
@@ -344,7 +348,7 @@ static const struct neighbour *largest(const struct wait_requests *requests)
 	const struct neighbour *found = NULL;
 
 	for (uint32_t i = 0; i < requests->neighbour_count; i++)
-		if (!found || requests->neighbours[i].sum.bytes > found->sum.bytes)
+		if (!found || requests->neighbours[i].sum.bytes >= found->sum.bytes)
 			found = &requests->neighbours[i];
 	return found;
 }

@@ -76,8 +76,37 @@ static void rows_add_places(struct why_merged *merged, struct why_merged_part *s
 	vec_free(&places);
 }
 
+/* The neighbour of rows of one kind: of those of one name, that with the most bytes. */
+static struct why_neighbour rows_neighbour(const struct model *model, const struct merge_row *rows,
+					   size_t count, uint64_t ns)
+{
+	struct why_neighbour names[WHY_NEIGHBOURS_MAX] = {0}, most = {.bytes = 0};
+	unsigned len = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct why_neighbour *more = &rows[i].part->neighbour;
+		unsigned at = 0;
+
+		while (at < len && more->bytes &&
+		       model->threads.data[names[at].thread].comm !=
+			       model->threads.data[more->thread].comm)
+			at++;
+		if (!more->bytes || at == WHY_NEIGHBOURS_MAX)
+			continue;
+		if (at == len)
+			names[len++].thread = more->thread;
+		names[at].bytes += more->bytes;
+		names[at].ns += more->ns;
+	}
+	for (unsigned i = 0; i < len; i++)
+		if (names[i].bytes > most.bytes && why_neighbour_counts(&names[i], ns))
+			most = names[i];
+	return most;
+}
+
 /* Adds rows of one kind, which are sorted by culprit. */
-static struct why_merged_part rows_add(const struct merge_row *rows, size_t count)
+static struct why_merged_part rows_add(const struct model *model, const struct merge_row *rows,
+				       size_t count)
 {
 	const struct why_part *first = rows->part;
 	struct why_merged_part sum = {.cause = first->cause,
@@ -105,14 +134,11 @@ static struct why_merged_part rows_add(const struct merge_row *rows, size_t coun
 		if (part->connections > sum.connections)
 			sum.connections = part->connections;
 		why_polls_add(&sum.polls, &part->polls);
-		if (part->neighbour.bytes > sum.neighbour.bytes)
-			sum.neighbour = part->neighbour;
 		sum.grade_ns[part->grade] += part->ns;
 	}
 	if (!why_polls_are(&sum.polls, sum.stretches, sum.ns))
 		sum.polls = (struct why_polls){0};
-	if (!why_neighbour_counts(&sum.neighbour, sum.ns))
-		sum.neighbour = (struct why_neighbour){0};
+	sum.neighbour = rows_neighbour(model, rows, count, sum.ns);
 	sum.grade = why_grade_of(sum.grade_ns, sum.ns);
 	return sum;
 }
@@ -163,7 +189,7 @@ void why_merge(struct why_merged *merged, const struct why *why)
 
 		for (end = i + 1; end < count && !rows_compare_kind(&rows[i], &rows[end]);)
 			end++;
-		sum = rows_add(&rows[i], end - i);
+		sum = rows_add(why->model, &rows[i], end - i);
 		rows_add_places(merged, &sum, why, &rows[i], end - i);
 		vec_add(&merged->parts, sum);
 		idle |= rows[i].part->idle;

@@ -19,7 +19,7 @@ struct why_merged_part {
 	uint32_t object;      /* in why.texts; 0: none */
 	uint32_t connections; /* as in struct why_part, the most of any */
 	struct why_polls polls;
-	struct why_neighbour neighbour; /* that with the most bytes in one instance */
+	struct why_neighbour neighbour; /* that with the most bytes of those of all */
 	uint64_t grade_ns[WHY_GRADE_CERTAIN + 1];
 	/* Where the culprits ran: a range in why_merged.places, as in struct why_part. */
 	uint32_t place, place_count;

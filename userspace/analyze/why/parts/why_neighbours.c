@@ -17,11 +17,13 @@ static uint32_t comm_of(const struct why_walk *walk, const struct why_neighbour 
 static void add_neighbour(struct why_walk *walk, struct why_sum *sum, struct why_neighbour more)
 {
 	struct why_neighbour *known;
-	uint32_t at = sum->neighbours;
+	uint32_t at = sum->neighbours, names = 0;
 
-	while (at != MODEL_NONE &&
-	       comm_of(walk, &walk->neighbours.data[at].neighbour) != comm_of(walk, &more))
-		at = walk->neighbours.data[at].next;
+	for (; at != MODEL_NONE; at = walk->neighbours.data[at].next, names++)
+		if (comm_of(walk, &walk->neighbours.data[at].neighbour) == comm_of(walk, &more))
+			break;
+	if (at == MODEL_NONE && names == WHY_NEIGHBOURS_MAX)
+		return;
 	if (at == MODEL_NONE) {
 		vec_add(&walk->neighbours, ((struct why_neighbour_node){more, sum->neighbours}));
 		sum->neighbours = (uint32_t)walk->neighbours.len - 1;
@@ -35,7 +37,7 @@ static void add_neighbour(struct why_walk *walk, struct why_sum *sum, struct why
 void why_neighbours_add(struct why_walk *walk, struct why_sum *sum, const struct why_disk_use *use)
 {
 	sum->disk_own_bytes += use->own_bytes;
-	if (use->neighbour.bytes)
+	if (use->neighbour.ns)
 		add_neighbour(walk, sum, use->neighbour);
 }
 
