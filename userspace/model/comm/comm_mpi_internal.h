@@ -201,6 +201,8 @@ void mpi_comm_free(struct mpi_scan *scan, const struct mpi_item *item);
 
 /* ---- comm_mpi_requests.c ---- */
 
+/* Counts operations of a call that are with nobody. */
+void mpi_with_nobody(struct mpi_scan *scan, const struct mpi_item *item, uint32_t count);
 /* The call at index `call` goes on after its span, which has returned a request. */
 void mpi_request_add(struct mpi_scan *scan, const struct mpi_item *item, uint32_t call);
 /* Adds the request of an operation with MPI_PROC_NULL. */
@@ -218,8 +220,6 @@ void mpi_call_matched(struct mpi_call *call, uint64_t matched);
 
 /* ---- comm_mpi_scan.c ---- */
 
-/* Counts operations of a call that are with nobody. */
-void mpi_with_nobody(struct mpi_scan *scan, const struct mpi_item *item, uint32_t count);
 /* Collects the processes, communicators and calls. */
 void mpi_scan_all(struct mpi_scan *scan);
 

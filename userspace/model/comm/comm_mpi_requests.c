@@ -14,6 +14,15 @@
 #define MPICH_REQUEST_NULL 0x2c000000
 #define ADDRESS_MIN 4096 /* no MPI_Status lies below: MPI_STATUS_IGNORE is 0 or 1 */
 
+void mpi_with_nobody(struct mpi_scan *scan, const struct mpi_item *item, uint32_t count)
+{
+	uint32_t before = map_get(&scan->comm->with_nobody, item->span);
+
+	if (count)
+		map_put(&scan->comm->with_nobody, item->span,
+			count + (before == MAP_NONE ? 0 : before));
+}
+
 void mpi_call_matched(struct mpi_call *call, uint64_t matched)
 {
 	int32_t source = (int32_t)matched, tag = (int32_t)(matched >> 32);

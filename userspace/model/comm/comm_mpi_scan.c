@@ -125,15 +125,6 @@ static void role_creation(struct mpi_scan *scan, const struct mpi_item *item)
 
 /* ---- messages ---- */
 
-void mpi_with_nobody(struct mpi_scan *scan, const struct mpi_item *item, uint32_t count)
-{
-	uint32_t before = map_get(&scan->comm->with_nobody, item->span);
-
-	if (count)
-		map_put(&scan->comm->with_nobody, item->span,
-			count + (before == MAP_NONE ? 0 : before));
-}
-
 /* Whether an end of a message is with MPI_PROC_NULL. */
 static bool is_with_nobody(const struct mpi_item *item, bool receives)
 {
