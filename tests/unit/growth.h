@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #define TIMES 8
-#define GROWTH_MAX (4 * TIMES) /* of the time: half of what a quadratic algorithm takes */
+#define GROWTH_MAX (4 * TIMES) /* times as long: a quadratic algorithm takes twice this time */
 #define SHORT_NS 3000000ull    /* less than that is not measured well */
 
 static inline uint64_t cpu_ns(void)

@@ -459,13 +459,26 @@ static void test_different_collectives_at_one_number_are_a_disorder(void **state
 	mpi_free(&job, comm);
 }
 
+/* The calls of all ranks from number `first` to 5 are matched by their order. */
+static void check_by_order(const struct model *model, const struct model_comm *comm,
+			   uint64_t (*id)[5], unsigned ranks, unsigned first)
+{
+	assert_int_equal(model_collectives_unaligned(comm), 0);
+	for (unsigned call = first; call < 5; call++) {
+		const struct model_collective *found = must_find(model, comm, id[0][call]);
+
+		for (unsigned rank = 1; rank < ranks; rank++)
+			assert_ptr_equal(found, must_find(model, comm, id[rank][call]));
+		assert_int_equal(found->alignment, COLLECTIVE_BY_ORDER);
+	}
+}
+
 /* A tracer that comes late sees no MPI_Init. Ranks that wait for each other are aligned then. */
 static void test_a_late_attach_is_aligned_by_order_and_times(void **state)
 {
 	(void)state;
 	FOR_BOTH(pointers)
 	{
-		const struct model_collective *found;
 		const struct model *model;
 		struct model_comm *comm;
 		struct mpi_job job;
@@ -487,12 +500,7 @@ static void test_a_late_attach_is_aligned_by_order_and_times(void **state)
 							  MPI_SITE_ALLREDUCE, &world, 1);
 			}
 		comm = mpi_load(&job, 9000, &model);
-		assert_int_equal(model_collectives_unaligned(comm), 0);
-		for (unsigned call = 1; call < 5; call++) {
-			found = must_find(model, comm, id[0][call]);
-			assert_ptr_equal(found, must_find(model, comm, id[1][call]));
-			assert_int_equal(found->alignment, COLLECTIVE_BY_ORDER);
-		}
+		check_by_order(model, comm, id, 2, 1);
 		mpi_free(&job, comm);
 	}
 }
@@ -529,19 +537,13 @@ static void test_messages_of_a_late_attach_are_matched_by_the_waits(void **state
 	(void)state;
 	FOR_BOTH(pointers)
 	{
-		const struct model_collective *found;
 		const struct model *model;
 		struct model_comm *comm;
 		struct mpi_job job;
 		uint64_t id[2][5];
 
 		comm = late_messages(&job, pointers, 90, 10, id, &model);
-		assert_int_equal(model_collectives_unaligned(comm), 0);
-		for (unsigned i = 1; i < 5; i++) {
-			found = must_find(model, comm, id[1][i]);
-			assert_ptr_equal(found, must_find(model, comm, id[0][i]));
-			assert_int_equal(found->alignment, COLLECTIVE_BY_ORDER);
-		}
+		check_by_order(model, comm, id, 2, 1);
 		mpi_free(&job, comm);
 	}
 }
@@ -570,7 +572,6 @@ static void test_broadcasts_of_a_late_attach_are_matched_by_the_waits_for_the_ro
 	(void)state;
 	FOR_BOTH(pointers)
 	{
-		const struct model_collective *found;
 		const struct model *model;
 		struct model_comm *comm;
 		struct mpi_job job;
@@ -593,13 +594,7 @@ static void test_broadcasts_of_a_late_attach_are_matched_by_the_waits_for_the_ro
 						 ts + 5 + rank, MPI_SITE_BCAST, &world, 1, 0);
 			}
 		comm = mpi_load(&job, 9000, &model);
-		assert_int_equal(model_collectives_unaligned(comm), 0);
-		for (unsigned call = 2; call < 5; call++) {
-			found = must_find(model, comm, id[0][call]);
-			assert_ptr_equal(found, must_find(model, comm, id[1][call]));
-			assert_ptr_equal(found, must_find(model, comm, id[2][call]));
-			assert_int_equal(found->alignment, COLLECTIVE_BY_ORDER);
-		}
+		check_by_order(model, comm, id, 3, 2);
 		mpi_free(&job, comm);
 	}
 }

@@ -295,7 +295,7 @@ static void done_named(struct capture *capture, struct why *why, struct stack_na
 	capture_free(capture);
 }
 
-/* What thread 11 waits for from 1 to 50 ms is that cause. Ends the capture. */
+/* Thread 11 waits from 1 to 50 ms. Checks the cause of this wait, and ends the capture. */
 static void check_whole_wait(struct capture *capture, const char *cause, const char *says)
 {
 	struct stack_names *names;

@@ -133,7 +133,7 @@ static void request(struct capture *capture, uint64_t from, uint64_t to, uint32_
 	capture_add(capture, &rec);
 }
 
-/* What the disk does for a neighbour, 60 or 61, in the middle of a wait of 10 ms. */
+/* A request of a neighbour, thread 60 or 61, in the middle of a wait of 10 ms. */
 struct meanwhile {
 	uint32_t tid, bytes;
 	uint64_t ns;

@@ -211,7 +211,7 @@ static void test_samples_of_many_places_name_the_function_that_they_are_within(v
 	check_within(1, 1, "  running: 100 % leaf_0 (app.py), user (100 samples)\n", 0);
 }
 
-/* Its place says more than its name, which does not need to be said twice. */
+/* The place of the samples has the name of the function already. */
 static void test_the_function_of_the_first_place_is_not_named_again(void **state)
 {
 	struct capture capture;

@@ -95,13 +95,19 @@ static const char *span_name(const char *counter, bool *is_part)
 	return initial && initial != '_' ? counter : NULL;
 }
 
+/* Whether a process that has `own` of `count` rows may have one more. */
+static bool has_room(size_t count, size_t own, size_t max)
+{
+	return count < max && own < max / 2;
+}
+
 static bool has_name_left(const struct wait_counters *counters, uint32_t tgid)
 {
 	size_t own = 0;
 
 	for (size_t i = 0; i < counters->sites.len; i++)
 		own += counters->sites.data[i]->tgid == tgid;
-	return counters->sites.len < NAMES_MAX && own < NAMES_MAX / 2;
+	return has_room(counters->sites.len, own, NAMES_MAX);
 }
 
 /* Adds a site, and returns its index. MAP_NONE: there is no room. */
@@ -189,8 +195,7 @@ static int span_add(struct wait_counters *counters, const struct counter_span *s
 
 	for (size_t i = 0; i < counters->spans.len; i++)
 		own += counters->spans.data[i].hit.tgid == span->hit.tgid;
-	return counters->spans.len < ROWS_MAX && own < ROWS_MAX / 2 &&
-			       vec_push(&counters->spans, *span)
+	return has_room(counters->spans.len, own, ROWS_MAX) && vec_push(&counters->spans, *span)
 		       ? 0
 		       : -EINVAL;
 }
@@ -220,13 +225,13 @@ static int span_begin(struct wait_counters *counters, const struct waffle_rec_hi
 /* ---- records ---- */
 
 /* Whether a list has room for one more of a process. */
-static bool has_room(const struct counter_known *list, size_t len, uint32_t tgid)
+static bool has_known_left(const struct counter_known *list, size_t len, uint32_t tgid)
 {
 	size_t own = 0;
 
 	for (size_t i = 0; i < len; i++)
 		own += list[i].tgid == tgid;
-	return len < ROWS_MAX && own < ROWS_MAX / 2;
+	return has_room(len, own, ROWS_MAX);
 }
 
 /* The lookups of a thread are over when it begins another one, or ends: returns may be lost. */
@@ -270,7 +275,7 @@ static int lookup_begins(struct wait_counters *counters, const struct site_info 
 		return 0;
 	memcpy(&frame, hit + 1, sizeof(frame));
 	lookup.value = frame.id;
-	return has_room(counters->lookups.data, counters->lookups.len, hit->tgid) &&
+	return has_known_left(counters->lookups.data, counters->lookups.len, hit->tgid) &&
 			       vec_push(&counters->lookups, lookup)
 		       ? 0
 		       : -EINVAL;
@@ -296,7 +301,7 @@ static int lookup_ends(struct wait_counters *counters, const struct site_info *s
 		if (is_known(&counters->counters.data[i], end->tgid, address.u64))
 			return 0;
 	counter.value = address.u64;
-	return has_room(counters->counters.data, counters->counters.len, end->tgid) &&
+	return has_known_left(counters->counters.data, counters->counters.len, end->tgid) &&
 			       vec_push(&counters->counters, counter)
 		       ? 0
 		       : -EINVAL;

@@ -384,7 +384,7 @@ static bool is_of_runtime(const struct why_query *query, const struct model *mod
 static void pick_go_program(struct why_query *query, const struct model *model,
 			    const struct model_thread *busiest)
 {
-	const struct model_thread *of_root = busiest_of(model, 0, AMONG_BUSY_ROOTS);
+	const struct model_thread *of_root = busiest_of(model, 0, AMONG_ROOTS);
 
 	if (busiest->running_ns > (model->end_ts - model->start_ts) / 2)
 		return;

@@ -373,6 +373,11 @@ bool descriptor_is_epoll(const char *name)
 	return !strncmp(name, DESCRIPTOR_EPOLL, strlen(DESCRIPTOR_EPOLL));
 }
 
+bool descriptor_is_socket(const char *name)
+{
+	return !strncmp(name, DESCRIPTOR_SOCKET, strlen(DESCRIPTOR_SOCKET));
+}
+
 /* Format, see proc_pid_fdinfo(5): one line "tfd:        5 events:       19 data: …" per file. */
 void epoll_watched(char *text, size_t size, pid_t pid, int fd)
 {

@@ -32,6 +32,7 @@ struct descriptor {
 
 #define DESCRIPTOR_FIFO "fifo"
 #define DESCRIPTOR_EPOLL "anon_inode:[eventpoll]"
+#define DESCRIPTOR_SOCKET "socket:"
 #define DESCRIPTOR_BETWEEN " <-> " /* both ends of a socket */
 #define DESCRIPTOR_AFTER ","       /* the remote end, if more follows */
 /* How the name of a list begins of which only the first descriptors are known. */
@@ -42,6 +43,7 @@ struct descriptor {
 bool descriptor_key(struct file_key *key, char *kind, size_t size, pid_t pid, int fd);
 
 bool descriptor_is_epoll(const char *name);
+bool descriptor_is_socket(const char *name);
 
 /* Converts a device number of stat() to the encoding of struct file_key. */
 uint32_t dev_of_kernel(dev_t dev);

@@ -52,7 +52,8 @@ static void find_completions(struct why_awaits *awaits)
 		      sizeof(*awaits->completions.data), completion_compare);
 }
 
-/* Whether there are calls of MPI, whether several processes made them, and the ranks of all. */
+/* Finds out whether the capture has calls of MPI, whether several processes made them, and which
+ * ranks these have. */
 static void find_mpi(struct why_awaits *awaits, const struct model *model)
 {
 	uint32_t first = 0;

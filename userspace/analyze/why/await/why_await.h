@@ -36,8 +36,8 @@ bool why_await_has_times(const struct why_walk *walk, const struct why_await *aw
 /* Whether the thread waits for a rank in a call of MPI. The call cannot end before that rank has
  * arrived, so it does not matter what the thread does meanwhile: poll, block or be preempted. */
 bool why_await_waits_for_rank(const struct why_walk *walk, const struct why_await *await);
-/* Whether a call of MPI may poll for others, and nobody knows whether it does: its time on a CPU is
- * not certainly its own work. */
+/* Whether it is unknown if a call of MPI polls for other ranks. Then its time on a CPU need not be
+ * work of its own. */
 bool why_await_polls(const struct why_walk *walk, const struct why_await *await);
 /* Whether a call of MPI may wait for a rank of which nobody knows when it arrived. Until then it
  * does not matter what the thread does. */

@@ -163,8 +163,8 @@ static uint32_t missing_rank(struct gather *gather, const struct model_collectiv
 	return found == collective->count ? missing : MODEL_NONE;
 }
 
-/* Whether the ranks of a collective may be numbered as those of the job. A message has two, and its
- * communicator is not known. */
+/* Whether the ranks of a collective may have the same numbers as in the job. A message has two
+ * ranks, and its communicator is not known. */
 static bool has_ranks_of_job(const struct gather *gather, const struct model_collective *collective)
 {
 	const struct model *model = gather->walk->model;
@@ -428,8 +428,7 @@ static void make_init(struct gather *gather)
 			       });
 }
 
-/* Whether a call of MPI returns at once: it begins an operation, or asks whether one is complete.
- */
+/* Whether a call of MPI never waits: it begins an operation, or asks whether one is complete. */
 static bool returns_at_once(const struct site_info *site)
 {
 	bool waits = site->role == SITE_ROLE_MPI_WAIT || site->role == SITE_ROLE_MPI_WAIT_ANY ||

@@ -542,9 +542,29 @@ static void set_program_lock(struct why_walk *walk, struct why_blocked *blocked,
 		step->meaning = strtab_put(walk->why->texts, text, (size_t)len);
 }
 
+/* Describes the wait for the search of its series. To be called when it is on the path. */
+static void find_waiting(struct why_walk *walk, struct why_blocked *blocked)
+{
+	const struct why_link *link = blocked->link;
+
+	blocked->waiting = (struct why_waiting){
+		.kind = blocked->kind,
+		.uninterruptible = blocked->facts.task_state & WAFFLE_TASK_UNINTERRUPTIBLE,
+		.ends = blocked->facts.futex == FUTEX_USE_ENDS,
+		.lists = blocked->kind == WAIT_POLL && !wait_has_descriptor(&blocked->facts),
+		.writes = wait_is_for_room(&blocked->facts, blocked->kind),
+		.from_ts = link && link->until_ts ? link->from_ts : walk->instance->from_ts,
+		.until_ts = link && link->until_ts ? link->until_ts : walk->end_ts,
+	};
+	if (is_outside(walk, blocked)) {
+		blocked->waiting.idle = is_idle(walk, blocked);
+		blocked->waiting.outside = true;
+	}
+	blocked->waiting.any = why_go_is_any(walk, blocked);
+}
+
 struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_stretch *stretch)
 {
-	const struct why_link *link = stretch->link;
 	uint32_t thread = stretch->thread;
 	struct why_blocked blocked = {
 		.thread = thread,
@@ -554,7 +574,7 @@ struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_s
 		.to = stretch->to,
 		.waker = why_waker_of(walk, thread, stretch->index),
 		.grade = stretch->grade,
-		.link = link,
+		.link = stretch->link,
 	};
 	struct why_verdict verdict = WHY_UNDECIDED;
 	struct why_step *step;
@@ -575,20 +595,7 @@ struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_s
 	find_program_lock(walk, &blocked);
 	step = blocked_push(walk, &blocked);
 	blocked.end_ts = blocked.interval->to_ts;
-	blocked.waiting = (struct why_waiting){
-		.kind = blocked.kind,
-		.uninterruptible = blocked.facts.task_state & WAFFLE_TASK_UNINTERRUPTIBLE,
-		.ends = blocked.facts.futex == FUTEX_USE_ENDS,
-		.lists = blocked.kind == WAIT_POLL && !wait_has_descriptor(&blocked.facts),
-		.writes = wait_is_for_room(&blocked.facts, blocked.kind),
-		.from_ts = link && link->until_ts ? link->from_ts : walk->instance->from_ts,
-		.until_ts = link && link->until_ts ? link->until_ts : walk->end_ts,
-	};
-	if (is_outside(walk, &blocked)) {
-		blocked.waiting.idle = is_idle(walk, &blocked);
-		blocked.waiting.outside = true;
-	}
-	blocked.waiting.any |= why_go_is_any(walk, &blocked);
+	find_waiting(walk, &blocked);
 	of_call = stretch->await.sync != MODEL_NONE && !why_await_polls(walk, &stretch->await) &&
 		  is_of_call(&blocked);
 	if (!of_call && blocked.stack.meaning.rule != MEANING_STOPPED) {

@@ -98,9 +98,9 @@ uint32_t why_program_lock(struct why_walk *walk, const struct why_blocked *block
 struct why_verdict why_go_at_idle(struct why_walk *walk, struct why_blocked *blocked,
 				  struct why_verdict verdict);
 
-/* Whether a Go program as a whole is explained, or another process waits for it, and the runtime
- * has nothing to run on the thread: each wake-up means that it has again. To be called when the
- * wait is on the path. */
+/* Whether each wake-up ends the wait, because the runtime of Go then has something to run on the
+ * thread. This matters if the program is explained as a whole, or if another process waits for it.
+ * To be called when the wait is on the path. */
 bool why_go_is_any(struct why_walk *walk, const struct why_blocked *blocked);
 
 /* Sleeping, stopped, or held by waffle-bpf; in why_stopped.c. */

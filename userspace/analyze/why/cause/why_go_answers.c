@@ -32,7 +32,7 @@
 /* Limit of a search: answers to look at. */
 #define ANSWERS_MAX 64
 
-/* What is known of a connection of a program so far. */
+/* The last message that a program sent over a connection, and the last answer. */
 struct talk {
 	uint64_t sent_ts;     /* when something was last sent; 0: that is answered, or not known */
 	uint64_t answered_ts; /* when the last answer came */
@@ -60,7 +60,7 @@ static const struct store_object *connection_of(const struct answer_finder *find
 	const struct store_object *object =
 		model_wait_object(model, model_wait_at(model, thread, finder->out_ts[thread]));
 
-	return object && !strncmp(object->name, "socket:", strlen("socket:")) &&
+	return object && descriptor_is_socket(object->name) &&
 			       strstr(object->detail, DESCRIPTOR_BETWEEN)
 		       ? object
 		       : NULL;
@@ -197,7 +197,7 @@ static void finder_begin(struct answer_finder *finder, size_t threads)
 {
 	finder->out_ts = memory_zeroed(threads, sizeof(*finder->out_ts));
 	finder->out_calls = memory_get((threads + 1) * sizeof(*finder->out_calls));
-	/* No call is known of a thread before its first switch. 0 is one: read(2). */
+	/* The call of a thread is unknown until its first switch. 0 would be read(2). */
 	memset(finder->out_calls, 0xff, threads * sizeof(*finder->out_calls));
 	finder->got_ts = memory_zeroed(threads, sizeof(*finder->got_ts));
 }
@@ -292,7 +292,7 @@ static const struct why_go_answer *answer_before(struct why_walk *walk, uint32_t
 	return last && last->pid == pid ? last : NULL;
 }
 
-/* Whether a program works on an answer until ts: it has something to run. */
+/* Whether a program has something to run from an answer on until ts, so that it may work on it. */
 static bool works_until(struct why_walk *walk, const struct why_go_answer *answer, uint64_t ts)
 {
 	return ts - answer->to_ts <= IDLE_NS ||

@@ -18,8 +18,8 @@
 
 #define IDLE_TEXT "Go's runtime waits for work (goroutines are not followed), "
 
-/* What ended the wait of an idle thread, by the verdict on the wait. NULL: something outside of the
- * runtime did, which the verdict names. */
+/* Returns a text that says what ended the wait of an idle thread, by the verdict on the wait. NULL:
+ * the verdict names it, since it was something outside of the runtime. */
 static const char *idle_text(const struct why_walk *walk, const struct why_blocked *blocked,
 			     const struct why_verdict *verdict)
 {
@@ -85,8 +85,7 @@ static const struct store_object *socket_of(const struct why_blocked *blocked)
 {
 	const struct store_object *object = blocked->facts.object;
 
-	return blocked->facts.call == WAIT_CALL_POLL && object &&
-			       !strncmp(object->name, "socket:", strlen("socket:"))
+	return blocked->facts.call == WAIT_CALL_POLL && object && descriptor_is_socket(object->name)
 		       ? object
 		       : NULL;
 }

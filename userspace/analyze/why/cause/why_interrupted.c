@@ -139,8 +139,7 @@ static struct why_verdict poll_interrupt(struct why_walk *walk, struct why_block
 	const struct store_object *object = blocked->facts.object;
 
 	/* It polled nothing else. */
-	if (blocked->waker.hints & WHY_HINT_SOCKET && object &&
-	    !strncmp(object->name, "socket:", strlen("socket:")))
+	if (blocked->waker.hints & WHY_HINT_SOCKET && object && descriptor_is_socket(object->name))
 		return socket_interrupt(walk, blocked);
 	if (neither_sent(walk, blocked))
 		return why_blocked_neither_sends(walk, blocked);

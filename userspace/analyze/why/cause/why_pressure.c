@@ -145,7 +145,7 @@ static bool faults_matter(const struct why_walk *walk, const struct why_instance
 /* The limit counts if the thread's own reads of pages of files take at least this part. */
 #define READ_PARTS 4
 
-/* Whether the longest wait of a sum was for pages of a file. Direct I/O leaves none behind. */
+/* Whether the longest wait of a sum was for pages of a file. Direct I/O needs no pages. */
 static bool reads_pages(struct why_walk *walk, const struct why_sum *sum)
 {
 	const struct why_step *step =
@@ -172,8 +172,8 @@ static bool reads_matter(struct why_walk *walk, const struct why_instance *insta
 	return ns && ns >= (instance->to_ts - instance->from_ts) / READ_PARTS;
 }
 
-/* Whether the limit was reached all the time: some program's first read of a file fills its cgroup,
- * too. */
+/* Whether the limit was reached for most of the time. The first read of a large file may fill the
+ * cgroup as well, but only at the end. */
 static bool is_always_full(const struct why_instance *instance, const struct model_memory *first,
 			   const struct model_memory *last)
 {

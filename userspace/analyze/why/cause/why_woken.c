@@ -314,7 +314,7 @@ static bool is_for_socket(const struct why_blocked *blocked)
 	const struct store_object *object = blocked->facts.object;
 
 	return blocked->kind == WAIT_POLL && blocked->waker.hints & WHY_HINT_SOCKET && object &&
-	       !strncmp(object->name, "socket:", strlen("socket:"));
+	       descriptor_is_socket(object->name);
 }
 
 /* Whether a recorded signal ended a call that any signal ends. Which signals the other calls wait

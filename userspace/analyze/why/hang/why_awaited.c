@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What open waits without a recorded owner are for, by the functions on their stacks: whether a
- * lock of Python or Java, the end of a thread, or perhaps just work. */
+/* Finds what open waits without a recorded owner are for, by the functions on their stacks: a lock
+ * of Python or Java, the end of a thread, or perhaps just work. */
 #include <string.h>
 
 #include "analyze/why/hang/why_hang_internal.h"
@@ -29,7 +29,7 @@ static void function_add(const struct stack_frame *frame, void *arg)
 	}
 }
 
-/* Whether one of the functions begins so. */
+/* Whether the name of a function on the stack begins with one of these. */
 static bool has_function(const struct stack_functions *stack, const char *const *begins,
 			 size_t begin_count)
 {

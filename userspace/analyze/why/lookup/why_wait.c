@@ -77,7 +77,7 @@ static const struct {
 	enum wait_kind kind;
 } object_kinds[] = {
 	{"pipe:", WAIT_PIPE},
-	{"socket:", WAIT_SOCKET},
+	{DESCRIPTOR_SOCKET, WAIT_SOCKET},
 	{"anon_inode:[timerfd", WAIT_TIMER},
 	{"anon_inode:[signalfd", WAIT_SIGNAL},
 	{"anon_inode:", WAIT_POLL},
@@ -279,7 +279,7 @@ static const char *dns_server(const struct store_object *object)
 	const char *remote = between ? between + strlen(DESCRIPTOR_BETWEEN) : "";
 	size_t len = strcspn(remote, DESCRIPTOR_AFTER), port = strlen(DNS_PORT);
 
-	if (strncmp(object->name, "socket:", strlen("socket:")) != 0)
+	if (!descriptor_is_socket(object->name))
 		return NULL;
 	if (len > port && !strncmp(remote + len - port, DNS_PORT, port))
 		return remote;
