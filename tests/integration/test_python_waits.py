@@ -121,7 +121,10 @@ while True:
     capture = waffle.attach("-p", program.pid, "-q", "--no-report", "--stacks", "sched", "-d", "3s").wait()
     compare, sort = f"compare ({script}:6)", f"sort ({script}:9)"
     whole = [stack for stack in stacks_of(capture, program.pid) if compare in stack and sort in stack]
-    assert whole
+    # Those of the first waits may be cut, as the files are still being read. A whole one ends below <module>.
+    while whole and not native(whole[0][-1]):
+        whole.pop(0)
+    assert len(whole) > 50
     for stack in whole:  # libffi, qsort() and _ctypes
         between = stack[stack.index(compare) + 1:stack.index(sort)]
         assert len(between) >= 3 and all(map(native, between))
