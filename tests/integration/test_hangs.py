@@ -216,6 +216,52 @@ def test_locks_of_python_have_no_recorded_owner(waffle, start):
         assert "PyThread_acquire_lock_timed" in functions(wait)
 
 
+ALONE = """
+import ctypes, os, sys, threading, time
+libc = ctypes.CDLL(None)
+mutex, lock = ctypes.create_string_buffer(64), threading.Lock()
+def holds():
+    libc.pthread_mutex_lock(mutex)
+    while True:
+        time.sleep(0.01)
+def again():
+    if sys.argv[1] == "fork":
+        libc.pthread_mutex_lock(mutex)
+    with lock, lock:
+        pass
+if sys.argv[1] == "fork":
+    threading.Thread(target=holds, daemon=True).start()
+    time.sleep(0.1)
+    child = os.fork()
+    if child:
+        print("ready", child, flush=True)
+        os.wait()
+else:
+    print("ready", os.getpid(), flush=True)
+again()
+"""
+
+
+@pytest.mark.parametrize("way", ("fork", "itself"))
+def test_the_only_thread_of_a_process_waits_for_a_lock_that_nobody_can_release(waffle, start, way):
+    program = start(sys.executable, "-c", ALONE, way)
+    pid = int(program.until("ready"))
+    wait_until(lambda: "futex" in pathlib.Path(f"/proc/{pid}/wchan").read_text(), "futex")
+    path = waffle.path()
+    waffle.ok("attach", "--pid", program.pid, "--tree", "--duration", "300ms", "-o", path, "--no-report", "--stacks",
+              "sched")
+    answer = asker(waffle)(path)
+    assert answer["standstills"] == 1
+    assert [wait["thread"]["tid"] for wait in answer["open_waits"] if wait["stuck"]] == [pid]
+    assert answer["instances"][0]["thread"]["tid"] == pid
+    cause = answer["instances"][0]["causes"][0]
+    assert cause["cause"] == "lock" and cause["grade"] == "likely"
+    text = waffle.ok("why", path).stdout
+    said = f"may be a deadlock: the only thread of {interpreter_name(program)} ({pid}) waits for another thread of it"
+    assert text.startswith(said)
+    assert "called within again (<string>:" in text
+
+
 @pytest.mark.parametrize("python", interpreters())
 def test_a_deadlock_of_python_shows_though_other_threads_go_on(waffle, start, python):
     program = start(python, PROGRAMS / "hangs.py", "beats")

@@ -198,6 +198,33 @@ static void test_threads_that_only_wait_for_each_other_are_a_standstill(void **s
 	end_ts = END_TS;
 }
 
+/* The only thread of a process waits for another one, which cannot come. */
+static void test_a_thread_alone_may_wait_for_itself(void **state)
+{
+	const struct why_query query = {.tid = 10, .from_ts = 0, .to_ts = UINT64_MAX};
+
+	(void)state;
+	end_ts = 300000000;
+	for (int inside = 0; inside < 2; inside++) {
+		struct why_hangs hangs;
+		struct capture capture;
+		struct why *why;
+
+		threads_named(&capture, 10, 10);
+		hangs_from_begin(&capture, 10, 0, inside ? WAFFLE_OPEN_WAIT_INSIDE : 0);
+		why = ask(&capture, end_ts, &query);
+		why_hangs_find(&hangs, capture.model, NULL);
+		assert_int_equal(hangs.standstills.len, inside);
+		assert_int_equal(hangs.waits.data[0].stuck, inside);
+		assert_int_equal(why->parts.data[0].cause, WHY_LOCK);
+		assert_int_equal(why->parts.data[0].grade,
+				 inside ? WHY_GRADE_LIKELY : WHY_GRADE_UNKNOWN);
+		why_hangs_free(&hangs);
+		done(&capture, why);
+	}
+	end_ts = END_TS;
+}
+
 #define NR_PAUSE 34
 
 /* The owner is known, but not what it waits for. */
@@ -686,6 +713,7 @@ int main(void)
 		cmocka_unit_test(test_the_chain_of_a_deadlock_ends_in_its_cycle),
 		cmocka_unit_test(test_the_owner_is_to_blame_if_its_own_wait_is_unknown),
 		cmocka_unit_test(test_threads_that_only_wait_for_each_other_are_a_standstill),
+		cmocka_unit_test(test_a_thread_alone_may_wait_for_itself),
 		cmocka_unit_test(
 			test_threads_that_wait_for_locks_all_the_time_may_be_in_a_deadlock),
 		cmocka_unit_test(test_a_thread_that_hangs_is_explained_if_no_thread_does_much),

@@ -300,11 +300,12 @@ uint32_t stack_names_all(struct stack_names *names, uint32_t number, uint64_t ts
 	return each_frame(names, number, ts, true, each, arg);
 }
 
-/* Libraries in which every program waits, and their functions, for statically linked programs. */
-static const char *const common_modules[] = {"libc.so",    "libc-",      "libpthread", "ld-linux",
-					     "ld-musl",    "libstdc++.", "libc++.",    "libgcc_s.",
-					     "[vdso]",     "libm.so",    "libm-",      "libc.musl",
-					     "libasan.so", "libtsan.",   "libubsan.so"};
+/* Libraries in which every program waits, or through which it calls others, and their functions,
+ * for statically linked programs. */
+static const char *const common_modules[] = {"libc.so",    "libc-",      "libpthread",  "ld-linux",
+					     "ld-musl",    "libstdc++.", "libc++.",     "libgcc_s.",
+					     "[vdso]",     "libm.so",    "libm-",       "libc.musl",
+					     "libasan.so", "libtsan.",   "libubsan.so", "libffi."};
 static const char *const common_functions[] = {"__",    "pthread_", "syscall",
 					       "std::", "futex_",   "runtime."};
 

@@ -227,14 +227,19 @@ static void print_standstill(const struct hang_printer *printer,
 
 	/* If all are stuck, some may still have a timeout: threads of Java. */
 	paint(printer, TERMINAL_BOLD);
-	if (standstill->threads == standstill->of)
+	if (standstill->of == 1)
+		fputs("may be a deadlock: the only thread of ", printer->out);
+	else if (standstill->threads == standstill->of)
 		fprintf(printer->out, "may be a deadlock: all %" PRIu32 " threads of ",
 			standstill->threads);
 	else
 		fprintf(printer->out, "may be a deadlock: %" PRIu32 " of %" PRIu32 " threads of ",
 			standstill->threads, standstill->of);
 	put_thread(printer, process ? process->main_thread : standstill->thread);
-	fputs(standstill->all_inside
+	fputs(standstill->of == 1
+		      ? " waits for another thread of it, which there is not: it has the lock "
+			"itself, or had it from fork(); only a signal can end that\n"
+	      : standstill->all_inside
 		      ? " wait for another thread of it, none with a timeout; only a signal can "
 			"end that\n"
 		      : " have waited for others of it all the time, for locks or the end of a "

@@ -105,6 +105,7 @@ static struct why_verdict by_meaning(struct why_walk *walk, struct why_blocked *
 }
 
 #define OPEN_TEXT "still waits when the capture ends"
+#define LEFT_ALONE_TEXT "only another thread of the process could end it, and there is none"
 #define DEADLOCK_TEXT "deadlock: the chain of owners leads back to it"
 
 /* Whether the owner has waited itself since before this wait began. Then it has not run meanwhile,
@@ -197,6 +198,22 @@ static struct why_verdict at_child(struct why_walk *walk, struct why_blocked *bl
 	return why_blocked_follow(walk, blocked, child, WHY_GRADE_LIKELY);
 }
 
+/* The wait goes on when the capture ends, and only a thread of the process could end it, which has
+ * no other one. A handler of a signal could as well. */
+static struct why_verdict at_left_alone(struct why_walk *walk, struct why_blocked *blocked)
+{
+	const struct model_open_wait *wait = model_open_wait_of(walk->model, blocked->thread);
+
+	if (blocked->kind != WAIT_FUTEX && blocked->kind != WAIT_MUTEX)
+		return WHY_UNDECIDED;
+	if (!wait || wait->from_ts != blocked->interval->from_ts ||
+	    !(wait->flags & WAFFLE_OPEN_WAIT_INSIDE) || !why_is_only_thread(walk, blocked->thread))
+		return WHY_UNDECIDED;
+	walk->path[walk->depth - 1].meaning =
+		strtab_put(walk->why->texts, LEFT_ALONE_TEXT, strlen(LEFT_ALONE_TEXT));
+	return why_blocked_end(walk, blocked, WHY_LOCK, WHY_GRADE_LIKELY, blocked->thread);
+}
+
 /* The wait goes on when the capture ends. What it is for is known, and not who is to end it. */
 static struct why_verdict at_open(struct why_walk *walk, struct why_blocked *blocked)
 {
@@ -229,6 +246,8 @@ static struct why_verdict by_end_of_capture(struct why_walk *walk, struct why_bl
 		verdict = at_held(walk, blocked);
 	if (verdict.kind == WHY_VERDICT_NONE)
 		verdict = at_child(walk, blocked);
+	if (verdict.kind == WHY_VERDICT_NONE)
+		verdict = at_left_alone(walk, blocked);
 	return verdict.kind == WHY_VERDICT_NONE ? at_open(walk, blocked) : verdict;
 }
 

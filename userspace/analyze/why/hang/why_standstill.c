@@ -191,11 +191,12 @@ static void process_examine(struct why_hangs *hangs, const struct model *model,
 	some = may_be_deadlock(&all);
 	standstill.all_inside = all.inside == count;
 	standstill.threads = standstill.all_inside ? count : all.stuck;
-	if (!all.deadlock && count > 1 && (standstill.all_inside || some))
+	if (!all.deadlock && (standstill.all_inside || some))
 		vec_add(&hangs->standstills, standstill);
 	for (uint32_t i = 0; i < count && !all.deadlock && !some; i++)
 		if (threads[i].wait != MODEL_NONE)
-			hangs->waits.data[threads[i].wait].stuck = false;
+			hangs->waits.data[threads[i].wait].stuck =
+				count == 1 && standstill.all_inside;
 	map_free(&all.locks);
 	map_free(&all.passed);
 }
