@@ -454,6 +454,45 @@ static void test_monitors_are_those_of_a_process_with_the_jvm(void **state)
 	end_ts = END_TS;
 }
 
+/* The JVM's own thread looks at the clock 20 times a second, while the program stands still. It says
+ * nothing about the program, unless it works. */
+static void test_own_threads_of_the_jvm_do_not_count(void **state)
+{
+	static const struct {
+		bool jvm;
+		uint64_t running_ns;
+		uint32_t standstills, tid;
+	} rows[] = {{true, 1000000, 1, 10}, {true, 100000000, 1, 12}, {false, 1000000, 0, 12}};
+	const struct why_wanted wanted = {.span = NULL};
+
+	(void)state;
+	end_ts = 300000000;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		struct why_query query = {.names = &names};
+		struct error err = ERROR_INIT;
+		struct why_hangs hangs;
+		struct capture capture;
+
+		names.has_jvm = rows[i].jvm;
+		threads_named(&capture, 10, 11);
+		named(&capture, 12, CAPTURE_PID, "VM Thread");
+		hangs_from_begin(&capture, 10, 0, WAFFLE_OPEN_WAIT_INSIDE);
+		hangs_from_begin(&capture, 11, 0, WAFFLE_OPEN_WAIT_INSIDE);
+		gets(&capture, CAPTURE_START + 1000, 1, 0, 12, 0, CAPTURE_START + 1000, HARD);
+		waits(&capture, CAPTURE_START + 1000 + rows[i].running_ns, 1, 12, 0, S, NR_FUTEX,
+		      0x9000, 0, 0);
+		capture_load(&capture, end_ts);
+		why_hangs_find(&hangs, capture.model, &names);
+		assert_int_equal(hangs.standstills.len, rows[i].standstills);
+		why_hangs_free(&hangs);
+		capture_must(why_pick(&query, capture.model, &wanted, &err), err);
+		assert_int_equal(query.tid, rows[i].tid);
+		capture_free(&capture);
+	}
+	names.has_jvm = true;
+	end_ts = END_TS;
+}
+
 /* The text of the hangs of a capture, without its stacks. */
 static char *text_of(const struct capture *capture,
 		     bool (*print)(const struct why_hangs *, const struct hang_view *, FILE *))
@@ -720,6 +759,7 @@ int main(void)
 		cmocka_unit_test(
 			test_a_thread_that_does_more_than_look_at_a_monitor_is_in_no_deadlock),
 		cmocka_unit_test(test_monitors_are_those_of_a_process_with_the_jvm),
+		cmocka_unit_test(test_own_threads_of_the_jvm_do_not_count),
 		cmocka_unit_test(test_of_threads_that_are_all_stuck_not_all_wait_without_a_timeout),
 		cmocka_unit_test(test_an_uninterruptible_wait_is_shown_beside_many_stuck_ones),
 		cmocka_unit_test(

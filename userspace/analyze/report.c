@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyze/select.h"
+#include "analyze/why/why_busiest.h"
 #include "analyze/why/why_pick.h"
 #include "model/gpu/gpu_timeline.h"
 #include "util/keymap.h"
@@ -493,7 +494,7 @@ static int explain_threads(struct report *report, const struct report_options *o
 
 	/* With a filter, the user asked for something else. */
 	if (report->model->filtered.expression || *report->model->meta->filter ||
-	    why_pick_busiest(&query, report->model))
+	    why_busiest_thread(&query, report->model))
 		return 0;
 	result = why_new(&report->busiest, report->model, &query, err);
 	thread = longest_waiting(report, query.tid);

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/why/hang/why_hang.h"
-#include "analyze/why/lookup/why_go.h"
+#include "analyze/why/why_busiest.h"
+#include "analyze/why/why_small_spans.h"
 #include "util/clock.h"
 #include "util/memory.h"
 #include "util/suggest.h"
@@ -232,213 +232,10 @@ bool why_pick_has_spans(const struct model *model)
 	return false;
 }
 
-/* A span of a set that is armed wherever its library is mapped (docs/torch.md, docs/mpi.md): nobody
- * asked for it.
- */
-static bool comes_with_library(const struct site_info *site)
-{
-	static const char *const categories[] = {"torch", "jax", "mpi"};
-
-	for (size_t i = 0; site->call && i < sizeof(categories) / sizeof(categories[0]); i++)
-		if (!strcmp(site->category, categories[i]))
-			return true;
-	return false;
-}
-
-/* Spans of libraries that take less than this part of their threads' time do not show why a program
- * is slow: a loop without backward() has no steps. */
-#define LIBRARY_PARTS 10 /* one tenth */
-
-/* Whether all spans come with libraries and take a small part of their threads' time. */
-static bool has_only_small_spans(const struct model *model)
-{
-	uint64_t *in_spans = memory_zeroed(model->threads.len, sizeof(*in_spans));
-	bool small = true;
-
-	for (size_t i = 0; small && i < model->spans.len; i++) {
-		const struct model_span *span = &model->spans.data[i];
-		const struct site_info *site = model_site(model, span->site);
-
-		if (site_is_bookkeeping(site) || site_is_once(site))
-			continue;
-		small = comes_with_library(site) && span->thread < model->threads.len;
-		if (small && span->end_ts > span->start_ts)
-			in_spans[span->thread] += span->end_ts - span->start_ts;
-	}
-	for (size_t i = 0; small && i < model->threads.len; i++) {
-		const struct model_thread *thread = &model->threads.data[i];
-
-		small = in_spans[i] <=
-			(thread->running_ns + thread->runnable_ns + thread->blocked_ns) /
-				LIBRARY_PARTS;
-	}
-	free(in_spans);
-	return small;
-}
-
 bool why_pick_explains_spans(const struct model *model)
 {
 	return why_pick_has_spans(model) &&
-	       (model->selected || *spans_left_out(model) || !has_only_small_spans(model));
-}
-
-/* ---- the busiest thread ---- */
-
-/* Whether the thread's process is one that the user named: its parent is not traced. */
-static bool is_of_root(const struct model *model, uint32_t thread)
-{
-	const struct model_process *process = model_process_of(model, thread);
-	uint32_t parent = process ? map_get(&model->pids, process->ppid) : MAP_NONE;
-
-	return parent >= model->processes.len ||
-	       model->processes.data[parent].main_thread >= model->threads.len ||
-	       !model->threads.data[model->processes.data[parent].main_thread].traced;
-}
-
-/* Which threads to choose from. A child may run longer than its parent just because it takes its
- * parent's CPU. */
-enum among {
-	AMONG_ALL,
-	AMONG_ROOTS,      /* of the processes that the user named */
-	AMONG_BUSY_ROOTS, /* of these, those that ran or waited for a CPU for `least_ns` */
-};
-
-/* The thread that ran longest, of those that lived for at least `least_ns`. */
-static const struct model_thread *busiest_of(const struct model *model, uint64_t least_ns,
-					     enum among among)
-{
-	const struct model_thread *busiest = NULL;
-
-	for (uint32_t i = 0; i < model->threads.len; i++) {
-		const struct model_thread *thread = &model->threads.data[i];
-		uint64_t ns = thread->running_ns + thread->runnable_ns;
-
-		if (among != AMONG_BUSY_ROOTS)
-			ns += thread->blocked_ns;
-		if (thread->traced && thread->has_sched && ns >= least_ns &&
-		    (among == AMONG_ALL || is_of_root(model, i)) &&
-		    (!busiest || thread->running_ns > busiest->running_ns))
-			busiest = thread;
-	}
-	return busiest;
-}
-
-/* The busiest thread of all. A child that ran for at most twice as long as a thread of a process
- * that the user named may have run for that one, which is chosen instead. */
-static const struct model_thread *busiest_of_any(const struct model *model, uint64_t least_ns)
-{
-	const struct model_thread *busiest = busiest_of(model, least_ns, AMONG_ALL);
-	const struct model_thread *root = busiest_of(model, least_ns, AMONG_ROOTS);
-
-	return root && root->running_ns && root->running_ns >= busiest->running_ns / 2 ? root
-										       : busiest;
-}
-
-/* A thread that lives only briefly explains little. If there are many of them, as in a shell script
- * or with a thread for each request, a thread that waits for them explains all of them. */
-static const struct model_thread *busiest_thread(const struct model *model)
-{
-	uint64_t length = model->end_ts > model->start_ts ? model->end_ts - model->start_ts : 0;
-
-	return busiest_of(model, length / 2, AMONG_BUSY_ROOTS)
-		       ?: busiest_of_any(model, length / 2)
-		       ?: busiest_of(model, 0, AMONG_ALL);
-}
-
-static void pick_one(struct why_query *query, const struct model *model,
-		     const struct model_thread *thread)
-{
-	query->tid = thread->tid;
-	query->from_ts = model->start_ts;
-	query->to_ts = model->end_ts;
-}
-
-int why_pick_busiest(struct why_query *query, const struct model *model)
-{
-	const struct model_thread *busiest = busiest_thread(model);
-
-	if (!busiest)
-		return -ENOENT;
-	pick_one(query, model, busiest);
-	return 0;
-}
-
-/* Whether a thread may be one of many that Go's runtime made, and ran for less than half of the
- * time. */
-static bool is_of_runtime(const struct why_query *query, const struct model *model,
-			  const struct model_thread *thread)
-{
-	const struct model_process *process =
-		model_process_of(model, (uint32_t)(thread - model->threads.data));
-
-	/* A thread with a name of its own is one that the program gave to a goroutine. */
-	return thread->running_ns <= (model->end_ts - model->start_ts) / 2 && process &&
-	       process->main_thread < model->threads.len &&
-	       thread->comm == model->threads.data[process->main_thread].comm &&
-	       why_go_is_process(model, query->names, thread->pid);
-}
-
-/* The runtime of Go moves the work of a program between its threads. If the busiest thread is one
- * of them, it explains little, and the program as a whole is chosen: that of the user, although a
- * child may run longer. */
-static void pick_go_program(struct why_query *query, const struct model *model,
-			    const struct model_thread *busiest)
-{
-	const struct model_thread *of_root = busiest_of(model, 0, AMONG_ROOTS);
-
-	if (busiest->running_ns > (model->end_ts - model->start_ts) / 2)
-		return;
-	if (of_root && is_of_runtime(query, model, of_root))
-		busiest = of_root;
-	else if (!is_of_runtime(query, model, busiest))
-		return;
-	query->program = busiest->pid;
-	query->tid = 0;
-}
-
-/* ---- threads that hang ---- */
-
-/* A thread that is blocked for most of the time and uses less than this part of a CPU explains less
- * than one that hangs. */
-#define IDLE_PARTS 20
-
-/* A thread that is stuck; of several, the main thread of a process that the user named, then the
- * first one in the order of the hangs. MODEL_NONE: none. */
-static uint32_t stuck_thread(const struct why_hangs *hangs, const struct model *model)
-{
-	uint32_t found = MODEL_NONE;
-
-	for (size_t i = 0; i < hangs->waits.len; i++) {
-		uint32_t number = model->open_waits.data[hangs->waits.data[i].wait].thread;
-		const struct model_thread *thread = &model->threads.data[number];
-
-		if (!hangs->waits.data[i].stuck || !thread->has_sched)
-			continue;
-		if (thread->tid == thread->pid && is_of_root(model, number))
-			return number;
-		if (found == MODEL_NONE)
-			found = number;
-	}
-	return found;
-}
-
-/* If the busiest thread is next to idle, a thread that hangs takes its place. */
-static void pick_stuck(struct why_query *query, const struct model *model,
-		       const struct model_thread *busiest)
-{
-	uint64_t length = model->end_ts - model->start_ts;
-	struct why_hangs hangs;
-	uint32_t stuck;
-
-	if (busiest->running_ns > length / IDLE_PARTS || busiest->blocked_ns < length / 2)
-		return;
-	why_hangs_find(&hangs, model, query->names);
-	stuck = stuck_thread(&hangs, model);
-	why_hangs_free(&hangs);
-	if (stuck == MODEL_NONE)
-		return;
-	pick_one(query, model, &model->threads.data[stuck]);
-	query->stuck = true;
+	       (model->selected || *spans_left_out(model) || !why_has_only_small_spans(model));
 }
 
 /* ---- the query ---- */
@@ -462,7 +259,6 @@ static int reject_unselected(const struct why_query *query, const struct model *
 int why_pick(struct why_query *query, const struct model *model, const struct why_wanted *wanted,
 	     struct error *err)
 {
-	const struct model_thread *busiest;
 	int result = 0;
 
 	if (wanted->thread)
@@ -472,14 +268,9 @@ int why_pick(struct why_query *query, const struct model *model, const struct wh
 				 ?: reject_tracks(query, model, err);
 	if (wanted->span || why_pick_explains_spans(model))
 		return result ?: reject_unselected(query, model, err);
-	busiest = *spans_left_out(model) ? NULL : busiest_thread(model);
-	if (!busiest)
+	if (*spans_left_out(model) || why_busiest_program(query, model))
 		return error_set(err, ENOENT,
 				 "there are no spans%s; --thread explains a thread's time",
 				 spans_left_out(model));
-	pick_one(query, model, busiest);
-	pick_go_program(query, model, busiest);
-	if (!query->program)
-		pick_stuck(query, model, busiest);
 	return 0;
 }

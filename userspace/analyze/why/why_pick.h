@@ -18,15 +18,9 @@ bool why_pick_has_spans(const struct model *model);
 /* Whether to explain spans if the user chose nothing. False: explain the busiest thread, because
  * there are no spans, or only those of libraries, which take little of their threads' time. */
 bool why_pick_explains_spans(const struct model *model);
-/* Makes the query one for the traced thread that ran longest, and for the whole capture. Threads of
- * the processes that the user named come first, if they ran or could have run for half of the time.
- * -ENOENT: there is no thread. */
-int why_pick_busiest(struct why_query *query, const struct model *model);
-
 /* Fills in the query, whose names the caller has set. If the user named nothing and spans explain
- * nothing, the query is for the busiest thread, or for all threads of Go's runtime; if that is next
- * to idle, for a thread that may be in a deadlock or wait for one. If the capture does not have
- * what the user named, the error suggests similar names. Returns 0 or a negative errno with a
+ * nothing, the query is that of why_busiest_program(). If the capture does not have what the user
+ * named, the error suggests similar names. Returns 0 or a negative errno with a
  * message. */
 int why_pick(struct why_query *query, const struct model *model, const struct why_wanted *wanted,
 	     struct error *err);

@@ -165,7 +165,7 @@ void why_hangs_find(struct why_hangs *hangs, const struct model *model, struct s
 	}
 	deadlocks_find(hangs);
 	if (hangs->waits.len) {
-		why_standstills_find(hangs, model);
+		why_standstills_find(hangs, model, names);
 		waits_sort(hangs, model);
 	}
 }

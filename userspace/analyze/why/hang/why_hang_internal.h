@@ -12,6 +12,7 @@ enum why_awaited why_awaited_by(const struct model *model, struct stack_names *n
 
 /* Marks the waits that are stuck, and adds the processes at a standstill. The waits are in the
  * order of the model, and have their owners and deadlocks. In why_standstill.c. */
-void why_standstills_find(struct why_hangs *hangs, const struct model *model);
+void why_standstills_find(struct why_hangs *hangs, const struct model *model,
+			  struct stack_names *names);
 
 #endif

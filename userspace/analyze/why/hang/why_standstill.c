@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "analyze/why/hang/why_hang_internal.h"
+#include "analyze/why/lookup/why_jvm.h"
 #include "util/memory.h"
 
 /* The threads are not looked at all at once, so each has to have waited for a while before. */
@@ -201,9 +202,10 @@ static void process_examine(struct why_hangs *hangs, const struct model *model,
 	map_free(&all.passed);
 }
 
-/* The live threads, sorted by process. */
+/* The live threads, sorted by process, without the JVM's own, which wait with timeouts for nothing
+ * of the program. */
 static struct live_thread *live_threads_new(uint32_t *count, const struct why_hangs *hangs,
-					    const struct model *model)
+					    const struct model *model, struct stack_names *names)
 {
 	struct live_thread *threads = memory_get((model->threads.len + 1) * sizeof(*threads));
 	uint32_t wait = 0;
@@ -212,7 +214,7 @@ static struct live_thread *live_threads_new(uint32_t *count, const struct why_ha
 	for (uint32_t i = 0; i < model->threads.len; i++) {
 		while (wait < hangs->waits.len && model->open_waits.data[wait].thread < i)
 			wait++;
-		if (is_alive(&model->threads.data[i]))
+		if (is_alive(&model->threads.data[i]) && !why_jvm_is_own_thread(model, names, i))
 			threads[(*count)++] = (struct live_thread){
 				.pid = model->threads.data[i].pid,
 				.thread = i,
@@ -227,10 +229,11 @@ static struct live_thread *live_threads_new(uint32_t *count, const struct why_ha
 	return threads;
 }
 
-void why_standstills_find(struct why_hangs *hangs, const struct model *model)
+void why_standstills_find(struct why_hangs *hangs, const struct model *model,
+			  struct stack_names *names)
 {
 	uint32_t count;
-	struct live_thread *threads = live_threads_new(&count, hangs, model);
+	struct live_thread *threads = live_threads_new(&count, hangs, model, names);
 
 	monitors_check(hangs, model);
 	for (size_t i = 0; i < hangs->waits.len; i++)

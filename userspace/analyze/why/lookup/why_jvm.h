@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs of the JVM. It has a score of threads of its own beside those of the program. */
+#ifndef WAFFLE_ANALYZE_WHY_LOOKUP_WHY_JVM_H
+#define WAFFLE_ANALYZE_WHY_LOOKUP_WHY_JVM_H
+
+#include "model/model.h"
+#include "symbolize/stack_names.h"
+
+/* Whether a thread is one that the JVM made for itself, by its name. A program may give its own
+ * threads such names, but has no reason to. `names` may be NULL: then no process has the JVM. */
+bool why_jvm_is_own_thread(const struct model *model, struct stack_names *names, uint32_t thread);
+
+#endif

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/why/why_busiest.h"
+
+#include <errno.h>
+
+#include "analyze/why/hang/why_hang.h"
+#include "analyze/why/lookup/why_go.h"
+#include "analyze/why/lookup/why_jvm.h"
+#include "target/process/descriptors.h"
+
+/* A thread that is blocked for most of the time and uses less than this part of a CPU explains less
+ * than one that hangs. */
+#define IDLE_PARTS 20
+
+/* Whether the thread's process is one that the user named: its parent is not traced. */
+static bool is_of_root(const struct model *model, uint32_t thread)
+{
+	const struct model_process *process = model_process_of(model, thread);
+	uint32_t parent = process ? map_get(&model->pids, process->ppid) : MAP_NONE;
+
+	return parent >= model->processes.len ||
+	       model->processes.data[parent].main_thread >= model->threads.len ||
+	       !model->threads.data[model->processes.data[parent].main_thread].traced;
+}
+
+/* Whether a thread waits for a socket when the capture ends. */
+static bool waits_for_socket(const struct model *model, uint32_t thread)
+{
+	const struct model_open_wait *wait = model_open_wait_of(model, thread);
+	const struct store_object *object =
+		wait ? store_reader_object(model->reader, wait->object) : NULL;
+
+	return object && descriptor_is_socket(object->name);
+}
+
+/* Which threads to choose from. A child may run longer than its parent just because it takes its
+ * parent's CPU. */
+enum among {
+	AMONG_ALL,
+	AMONG_ROOTS,      /* of the processes that the user named */
+	AMONG_BUSY_ROOTS, /* of these, those that ran or waited for a CPU for `least_ns` */
+};
+
+struct choice {
+	const struct model *model;
+	struct stack_names *names;
+};
+
+static uint64_t length_of(const struct model *model)
+{
+	return model->end_ts > model->start_ts ? model->end_ts - model->start_ts : 0;
+}
+
+/* Whether a thread is one of a virtual machine's own, which does next to nothing. */
+static bool is_idle_jvm(const struct choice *choice, uint32_t thread)
+{
+	return choice->model->threads.data[thread].running_ns <=
+		       length_of(choice->model) / IDLE_PARTS &&
+	       why_jvm_is_own_thread(choice->model, choice->names, thread);
+}
+
+/* The thread that ran longest, of those that lived for at least `least_ns`. Of several that did not
+ * run, one that waits for a socket says more. */
+static const struct model_thread *busiest_of(const struct choice *choice, uint64_t least_ns,
+					     enum among among)
+{
+	const struct model *model = choice->model;
+	uint32_t busiest = MODEL_NONE;
+
+	for (uint32_t i = 0; i < model->threads.len; i++) {
+		const struct model_thread *thread = &model->threads.data[i];
+		uint64_t ns = thread->running_ns + thread->runnable_ns, most;
+
+		if (among != AMONG_BUSY_ROOTS)
+			ns += thread->blocked_ns;
+		if (!thread->traced || !thread->has_sched || ns < least_ns ||
+		    (among != AMONG_ALL && !is_of_root(model, i)) || is_idle_jvm(choice, i))
+			continue;
+		most = busiest == MODEL_NONE ? 0 : model->threads.data[busiest].running_ns;
+		if (busiest == MODEL_NONE || thread->running_ns > most ||
+		    (!most && !waits_for_socket(model, busiest) && waits_for_socket(model, i)))
+			busiest = i;
+	}
+	return busiest == MODEL_NONE ? NULL : &model->threads.data[busiest];
+}
+
+/* The busiest thread of all. A child that ran for at most twice as long as a thread of a process
+ * that the user named may have run for that one, which is chosen instead. */
+static const struct model_thread *busiest_of_any(const struct choice *choice, uint64_t least_ns)
+{
+	const struct model_thread *busiest = busiest_of(choice, least_ns, AMONG_ALL);
+	const struct model_thread *root = busiest_of(choice, least_ns, AMONG_ROOTS);
+
+	return root && root->running_ns && root->running_ns >= busiest->running_ns / 2 ? root
+										       : busiest;
+}
+
+/* A thread that lives only briefly explains little. If there are many of them, as in a shell script
+ * or with a thread for each request, a thread that waits for them explains all of them. */
+static const struct model_thread *busiest_thread(const struct choice *choice)
+{
+	uint64_t length = length_of(choice->model);
+
+	return busiest_of(choice, length / 2, AMONG_BUSY_ROOTS)
+		       ?: busiest_of_any(choice, length / 2)
+		       ?: busiest_of(choice, 0, AMONG_ALL);
+}
+
+static void choose(struct why_query *query, const struct model *model,
+		   const struct model_thread *thread)
+{
+	query->tid = thread->tid;
+	query->from_ts = model->start_ts;
+	query->to_ts = model->end_ts;
+}
+
+/* Whether a thread may be one of many that Go's runtime made, and ran for less than half of the
+ * time. */
+static bool is_of_runtime(const struct why_query *query, const struct model *model,
+			  const struct model_thread *thread)
+{
+	const struct model_process *process =
+		model_process_of(model, (uint32_t)(thread - model->threads.data));
+
+	/* A thread with a name of its own is one that the program gave to a goroutine. */
+	return thread->running_ns <= (model->end_ts - model->start_ts) / 2 && process &&
+	       process->main_thread < model->threads.len &&
+	       thread->comm == model->threads.data[process->main_thread].comm &&
+	       why_go_is_process(model, query->names, thread->pid);
+}
+
+/* The runtime of Go moves the work of a program between its threads. If the busiest thread is one
+ * of them, it explains little, and the program as a whole is chosen: that of the user, although a
+ * child may run longer. */
+static void choose_go_program(struct why_query *query, const struct choice *choice,
+			      const struct model_thread *busiest)
+{
+	const struct model_thread *of_root = busiest_of(choice, 0, AMONG_ROOTS);
+
+	if (busiest->running_ns > (choice->model->end_ts - choice->model->start_ts) / 2)
+		return;
+	if (of_root && is_of_runtime(query, choice->model, of_root))
+		busiest = of_root;
+	else if (!is_of_runtime(query, choice->model, busiest))
+		return;
+	query->program = busiest->pid;
+	query->tid = 0;
+}
+
+/* ---- threads that hang ---- */
+
+/* A thread that is stuck; of several, the main thread of a process that the user named, then the
+ * first one in the order of the hangs. MODEL_NONE: none. */
+static uint32_t stuck_thread(const struct why_hangs *hangs, const struct model *model)
+{
+	uint32_t found = MODEL_NONE;
+
+	for (size_t i = 0; i < hangs->waits.len; i++) {
+		uint32_t number = model->open_waits.data[hangs->waits.data[i].wait].thread;
+		const struct model_thread *thread = &model->threads.data[number];
+
+		if (!hangs->waits.data[i].stuck || !thread->has_sched)
+			continue;
+		if (thread->tid == thread->pid && is_of_root(model, number))
+			return number;
+		if (found == MODEL_NONE)
+			found = number;
+	}
+	return found;
+}
+
+/* If the busiest thread is next to idle, a thread that hangs takes its place. */
+static void choose_stuck(struct why_query *query, const struct model *model,
+			 const struct model_thread *busiest)
+{
+	uint64_t length = model->end_ts - model->start_ts;
+	struct why_hangs hangs;
+	uint32_t stuck;
+
+	if (busiest->running_ns > length / IDLE_PARTS || busiest->blocked_ns < length / 2)
+		return;
+	why_hangs_find(&hangs, model, query->names);
+	stuck = stuck_thread(&hangs, model);
+	why_hangs_free(&hangs);
+	if (stuck == MODEL_NONE)
+		return;
+	choose(query, model, &model->threads.data[stuck]);
+	query->stuck = true;
+}
+
+int why_busiest_thread(struct why_query *query, const struct model *model)
+{
+	const struct choice choice = {model, query->names};
+	const struct model_thread *busiest = busiest_thread(&choice);
+
+	if (!busiest)
+		return -ENOENT;
+	choose(query, model, busiest);
+	return 0;
+}
+
+int why_busiest_program(struct why_query *query, const struct model *model)
+{
+	const struct choice choice = {model, query->names};
+	const struct model_thread *busiest = busiest_thread(&choice);
+
+	if (!busiest)
+		return -ENOENT;
+	choose(query, model, busiest);
+	choose_go_program(query, &choice, busiest);
+	if (!query->program)
+		choose_stuck(query, model, busiest);
+	return 0;
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/why/why_small_spans.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/why/lookup/why_wait.h"
+#include "util/memory.h"
+#include "util/syscall_names.h"
+
+/* Spans that take less than this part of their threads' time are small: a loop without backward()
+ * has no steps. */
+#define SMALL_PARTS 10 /* one tenth */
+/* Requests are small beside a thread that is busy for at least this part of the capture. */
+#define BUSY_PARTS 5 /* one fifth */
+
+/* A span of a set that is armed wherever its library is mapped: nobody asked for it. */
+static bool comes_with_library(const struct site_info *site)
+{
+	static const char *const categories[] = {"torch", "jax", "mpi"};
+
+	for (size_t i = 0; site->call && i < sizeof(categories) / sizeof(categories[0]); i++)
+		if (!strcmp(site->category, categories[i]))
+			return true;
+	return false;
+}
+
+struct thread_time {
+	uint64_t in_spans; /* of libraries */
+	/* Blocked in calls in which no server waits for a request. */
+	uint64_t blocked_ns, since_ts; /* since_ts: it is so now; 0: it is not */
+};
+
+/* Whether a server may wait for its next request in this call. */
+static bool may_be_idle(const struct model *model, int syscall)
+{
+	switch (wait_call_of(syscall < 0 ? NULL : syscall_name(model->meta->machine, syscall))) {
+	case WAIT_CALL_WRITE:
+	case WAIT_CALL_SEND:
+	case WAIT_CALL_FILE_READ:
+	case WAIT_CALL_FILE_WRITE:
+	case WAIT_CALL_FSYNC:
+	case WAIT_CALL_MSYNC:
+	case WAIT_CALL_FILE_LOCK:
+		return false;
+	default:
+		return true;
+	}
+}
+
+/* Sums up how long threads were blocked in calls in which they waited for no request. */
+static void add_blocked(struct thread_time *times, const struct model *model)
+{
+	for (size_t i = 0; i < model->switches.len; i++) {
+		const struct model_switch *sw = &model->switches.data[i];
+
+		if (sw->next < model->threads.len && times[sw->next].since_ts) {
+			times[sw->next].blocked_ns += sw->ts - times[sw->next].since_ts;
+			times[sw->next].since_ts = 0;
+		}
+		if (sw->prev < model->threads.len && !(sw->flags & WAFFLE_SWITCH_PREEMPTED) &&
+		    sw->prev_state & 0xff && !may_be_idle(model, sw->syscall))
+			times[sw->prev].since_ts = sw->ts;
+	}
+}
+
+/* Sums up the spans of libraries by thread, and all requests. False: the user asked for a span. */
+static bool add_spans(struct thread_time *times, uint64_t *in_requests, const struct model *model)
+{
+	for (size_t i = 0; i < model->spans.len; i++) {
+		const struct model_span *span = &model->spans.data[i];
+		const struct site_info *site = model_site(model, span->site);
+		bool request = !strcmp(site->category, "request");
+		uint64_t ns = span->end_ts > span->start_ts ? span->end_ts - span->start_ts : 0;
+
+		if (site_is_bookkeeping(site) || site_is_once(site))
+			continue;
+		if (!(request || comes_with_library(site)) || span->thread >= model->threads.len)
+			return false;
+		*(request ? in_requests : &times[span->thread].in_spans) += ns;
+	}
+	return true;
+}
+
+static bool are_small(const struct model *model, const struct thread_time *times)
+{
+	for (uint32_t i = 0; i < model->threads.len; i++) {
+		const struct model_thread *thread = &model->threads.data[i];
+		uint64_t ns = thread->running_ns + thread->runnable_ns + thread->blocked_ns;
+
+		if (times[i].in_spans > ns / SMALL_PARTS)
+			return false;
+	}
+	return true;
+}
+
+/* The time in which the busiest thread did not wait for a request. */
+static uint64_t most_busy(struct thread_time *times, const struct model *model)
+{
+	uint64_t most_ns = 0;
+
+	add_blocked(times, model);
+	for (uint32_t i = 0; i < model->threads.len; i++) {
+		const struct model_thread *thread = &model->threads.data[i];
+		uint64_t ns = thread->running_ns + thread->runnable_ns + times[i].blocked_ns;
+
+		if (thread->traced && ns > most_ns)
+			most_ns = ns;
+	}
+	return most_ns;
+}
+
+bool why_has_only_small_spans(const struct model *model)
+{
+	struct thread_time *times = memory_zeroed(model->threads.len, sizeof(*times));
+	uint64_t length = model->end_ts - model->start_ts, in_requests = 0, busy_ns;
+	bool small = add_spans(times, &in_requests, model) && are_small(model, times);
+
+	if (small && in_requests) {
+		busy_ns = most_busy(times, model);
+		small = in_requests <= busy_ns / SMALL_PARTS && busy_ns > length / BUSY_PARTS;
+	}
+	free(times);
+	return small;
+}
