@@ -198,33 +198,6 @@ static void test_threads_that_only_wait_for_each_other_are_a_standstill(void **s
 	end_ts = END_TS;
 }
 
-/* The only thread of a process waits for another one, which cannot come. */
-static void test_a_thread_alone_may_wait_for_itself(void **state)
-{
-	const struct why_query query = {.tid = 10, .from_ts = 0, .to_ts = UINT64_MAX};
-
-	(void)state;
-	end_ts = 300000000;
-	for (int inside = 0; inside < 2; inside++) {
-		struct why_hangs hangs;
-		struct capture capture;
-		struct why *why;
-
-		threads_named(&capture, 10, 10);
-		hangs_from_begin(&capture, 10, 0, inside ? WAFFLE_OPEN_WAIT_INSIDE : 0);
-		why = ask(&capture, end_ts, &query);
-		why_hangs_find(&hangs, capture.model, NULL);
-		assert_int_equal(hangs.standstills.len, inside);
-		assert_int_equal(hangs.waits.data[0].stuck, inside);
-		assert_int_equal(why->parts.data[0].cause, WHY_LOCK);
-		assert_int_equal(why->parts.data[0].grade,
-				 inside ? WHY_GRADE_LIKELY : WHY_GRADE_UNKNOWN);
-		why_hangs_free(&hangs);
-		done(&capture, why);
-	}
-	end_ts = END_TS;
-}
-
 #define NR_PAUSE 34
 
 /* The owner is known, but not what it waits for. */
@@ -273,8 +246,21 @@ static const struct stack_frame stacks[][3] = {
 	 NATIVE("ObjectMonitor::wait(…)")},
 	{NATIVE("__futex_abstimed_wait_common"), NATIVE("__pthread_mutex_lock_full"),
 	 NATIVE("take")},
+	{NATIVE("WaitLatch"), NATIVE("ProcSleep"), NATIVE("LockAcquireExtended")},
 };
-enum { SLEEPS, PY_LOCK, PY_JOIN, PY_WAIT, PY_QUEUE, RUST, CONDITION, MONITOR, NOTIFIED, PI };
+enum {
+	SLEEPS,
+	PY_LOCK,
+	PY_JOIN,
+	PY_WAIT,
+	PY_QUEUE,
+	RUST,
+	CONDITION,
+	MONITOR,
+	NOTIFIED,
+	PI,
+	PROGRAM
+};
 
 static void frames(void *arg, uint32_t stack, stack_frame_fn each, void *each_arg)
 {
@@ -454,8 +440,8 @@ static void test_monitors_are_those_of_a_process_with_the_jvm(void **state)
 	end_ts = END_TS;
 }
 
-/* The JVM's own thread looks at the clock 20 times a second, while the program stands still. It says
- * nothing about the program, unless it works. */
+/* The JVM's own thread looks at the clock 20 times a second, while the program stands still. It
+ * says nothing about the program, unless it works. */
 static void test_own_threads_of_the_jvm_do_not_count(void **state)
 {
 	static const struct {
@@ -490,6 +476,78 @@ static void test_own_threads_of_the_jvm_do_not_count(void **state)
 		capture_free(&capture);
 	}
 	names.has_jvm = true;
+	end_ts = END_TS;
+}
+
+/* The only thread of a process waits for a lock that another one would have to release. If it waits
+ * for something else, it may be idle until a signal comes. */
+static void test_a_thread_alone_may_wait_for_itself(void **state)
+{
+	static const struct {
+		uint32_t way, flags;
+		bool lock;
+	} rows[] = {{PY_LOCK, WAFFLE_OPEN_WAIT_INSIDE, true},
+		    {RUST, WAFFLE_OPEN_WAIT_INSIDE, true},
+		    {PY_WAIT, WAFFLE_OPEN_WAIT_INSIDE, false},
+		    {PY_LOCK, 0, false}};
+	const struct why_query query = {
+		.tid = 10, .from_ts = 0, .to_ts = UINT64_MAX, .names = &names};
+
+	(void)state;
+	end_ts = 300000000;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		struct why_hangs hangs;
+		struct capture capture;
+		struct why *why;
+
+		threads_named(&capture, 10, 10);
+		stacks_add(&capture);
+		hang_add(&capture, &(struct hung){.tid = 10,
+						  .flags = rows[i].flags,
+						  .stack = rows[i].way,
+						  .syscall = NR_FUTEX,
+						  .lock = 0x7000});
+		why = ask(&capture, end_ts, &query);
+		why_hangs_find(&hangs, capture.model, &names);
+		assert_int_equal(hangs.standstills.len, rows[i].lock);
+		assert_int_equal(hangs.waits.data[0].stuck, rows[i].lock);
+		assert_int_equal(why->parts.data[0].cause, rows[i].lock ? WHY_LOCK : WHY_UNKNOWN);
+		assert_int_equal(why->parts.data[0].grade,
+				 rows[i].lock ? WHY_GRADE_LIKELY : WHY_GRADE_UNKNOWN);
+		why_hangs_free(&hangs);
+		done(&capture, why);
+	}
+	end_ts = END_TS;
+}
+
+/* PostgreSQL looks at its lock after a second. A server that otherwise does nothing is explained by
+ * who waits for the lock. */
+static void test_who_waits_for_a_lock_of_the_program_hangs(void **state)
+{
+	const struct why_wanted wanted = {.span = NULL};
+	uint32_t ways[THREADS] = {SLEEPS, PROGRAM, PY_QUEUE, SLEEPS};
+
+	(void)state;
+	end_ts = 300000000;
+	for (int again = 0; again < 2; again++) {
+		struct why_query query = {.names = &names};
+		struct error err = ERROR_INIT;
+		struct why_hangs hangs;
+		struct capture capture;
+
+		ways_add(&capture, ways, false);
+		gets(&capture, CAPTURE_START + 1000, 1, 0, 13, 0, CAPTURE_START + 1000, HARD);
+		waits(&capture, CAPTURE_START + 2000000, 1, 13, 0, S, NR_NANOSLEEP, 0, 0, 0);
+		capture_load(&capture, end_ts);
+		why_hangs_find(&hangs, capture.model, &names);
+		assert_int_equal(hangs.standstills.len, 0);
+		assert_int_equal(hangs.waits.data[0].stuck, !again);
+		why_hangs_free(&hangs);
+		capture_must(why_pick(&query, capture.model, &wanted, &err), err);
+		assert_int_equal(query.tid, again ? 13 : 11);
+		capture_free(&capture);
+		ways[1] = PY_LOCK; /* a single one */
+	}
 	end_ts = END_TS;
 }
 
@@ -752,7 +810,6 @@ int main(void)
 		cmocka_unit_test(test_the_chain_of_a_deadlock_ends_in_its_cycle),
 		cmocka_unit_test(test_the_owner_is_to_blame_if_its_own_wait_is_unknown),
 		cmocka_unit_test(test_threads_that_only_wait_for_each_other_are_a_standstill),
-		cmocka_unit_test(test_a_thread_alone_may_wait_for_itself),
 		cmocka_unit_test(
 			test_threads_that_wait_for_locks_all_the_time_may_be_in_a_deadlock),
 		cmocka_unit_test(test_a_thread_that_hangs_is_explained_if_no_thread_does_much),
@@ -760,6 +817,8 @@ int main(void)
 			test_a_thread_that_does_more_than_look_at_a_monitor_is_in_no_deadlock),
 		cmocka_unit_test(test_monitors_are_those_of_a_process_with_the_jvm),
 		cmocka_unit_test(test_own_threads_of_the_jvm_do_not_count),
+		cmocka_unit_test(test_a_thread_alone_may_wait_for_itself),
+		cmocka_unit_test(test_who_waits_for_a_lock_of_the_program_hangs),
 		cmocka_unit_test(test_of_threads_that_are_all_stuck_not_all_wait_without_a_timeout),
 		cmocka_unit_test(test_an_uninterruptible_wait_is_shown_beside_many_stuck_ones),
 		cmocka_unit_test(

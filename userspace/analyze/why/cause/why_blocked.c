@@ -204,10 +204,10 @@ static struct why_verdict at_left_alone(struct why_walk *walk, struct why_blocke
 {
 	const struct model_open_wait *wait = model_open_wait_of(walk->model, blocked->thread);
 
-	if (blocked->kind != WAIT_FUTEX && blocked->kind != WAIT_MUTEX)
-		return WHY_UNDECIDED;
 	if (!wait || wait->from_ts != blocked->interval->from_ts ||
-	    !(wait->flags & WAFFLE_OPEN_WAIT_INSIDE) || !why_is_only_thread(walk, blocked->thread))
+	    !(wait->flags & WAFFLE_OPEN_WAIT_INSIDE) ||
+	    !why_is_only_thread(walk, blocked->thread) ||
+	    !why_hang_is_lock(walk->model, walk->names, wait))
 		return WHY_UNDECIDED;
 	walk->path[walk->depth - 1].meaning =
 		strtab_put(walk->why->texts, LEFT_ALONE_TEXT, strlen(LEFT_ALONE_TEXT));

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analyze/why/hang/why_hang_internal.h"
+#include "analyze/why/lookup/why_lock_names.h"
 #include "analyze/why/lookup/why_wait.h"
 
 /* The innermost functions of the program, without those of Python, and the innermost one of these.
@@ -87,9 +88,13 @@ enum why_awaited why_awaited_by(const struct model *model, struct stack_names *n
 	struct stack_functions stack = {.count = 0};
 	enum futex_use use;
 
-	if (!names || !wait->user_stack || !wait->lock)
+	if (!names || !wait->user_stack)
 		return WHY_AWAITS_UNKNOWN;
 	stack_names_each(names, wait->user_stack, wait->ts, function_add, &stack);
+	if (why_lock_awaited(stack.functions, stack.count))
+		return WHY_AWAITS_PROGRAM;
+	if (!wait->lock)
+		return WHY_AWAITS_UNKNOWN;
 	if (is_refused(model, wait, &stack))
 		return WHY_AWAITS_NOTHING;
 	if (stack_names_has_jvm(names, model->threads.data[wait->thread].pid) &&

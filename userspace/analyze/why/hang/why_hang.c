@@ -37,6 +37,14 @@ uint32_t why_hang_owner(const struct model *model, struct stack_names *names,
 	return use == FUTEX_USE_OTHER || use == FUTEX_USE_ENDS ? MODEL_NONE : wait->owner;
 }
 
+bool why_hang_is_lock(const struct model *model, struct stack_names *names,
+		      const struct model_open_wait *wait)
+{
+	enum why_awaited awaits = why_awaited_by(model, names, wait);
+
+	return awaits == WHY_AWAITS_LOCK || awaits == WHY_AWAITS_PASSED_LOCK;
+}
+
 /* The open wait of a thread, as an index in `waits`, which are still in the order of the model. */
 static uint32_t wait_of(const struct model *model, uint32_t thread)
 {

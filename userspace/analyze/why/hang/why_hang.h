@@ -20,6 +20,7 @@ enum why_awaited {
 	 * for work. */
 	WHY_AWAITS_PASSED_LOCK,
 	WHY_AWAITS_MONITOR, /* that of an object of Java */
+	WHY_AWAITS_PROGRAM, /* a lock that the program made itself: see why_lock_names.h */
 	WHY_AWAITS_NOTHING, /* the C library stopped the thread: the kernel refused its lock */
 };
 
@@ -65,6 +66,11 @@ struct why_hangs {
  * is for something else. MODEL_NONE: unknown. *sure as in struct why_hung. `names` may be NULL. */
 uint32_t why_hang_owner(const struct model *model, struct stack_names *names,
 			const struct model_open_wait *wait, bool *sure);
+
+/* Whether functions of the stack show that an open wait is for a lock of the process, whose owner
+ * is not recorded. `names` may be NULL. */
+bool why_hang_is_lock(const struct model *model, struct stack_names *names,
+		      const struct model_open_wait *wait);
 
 /* The caller frees the result with why_hangs_free(). */
 void why_hangs_find(struct why_hangs *hangs, const struct model *model, struct stack_names *names);

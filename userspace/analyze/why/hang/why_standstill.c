@@ -27,10 +27,11 @@ static bool is_inside(const struct model_open_wait *wait)
 	       wait->ts - wait->from_ts >= STANDSTILL_NS;
 }
 
-/* ---- monitors of Java ---- */
+/* ---- locks that a thread looks at now and then ---- */
 
-/* A thread that waits for a monitor looks at it once a second, and does nothing else. So it runs
- * for less than this part of the capture; of a short one, for less than a millisecond. */
+/* A thread that waits for a monitor of Java, or a lock that its program made, looks at it about
+ * once a second, and does nothing else. So it runs for less than this part of the capture; of a
+ * short one, for less than a millisecond. */
 #define LOOKS_PARTS 1000
 #define LOOKS_NS 1000000ull
 
@@ -54,26 +55,31 @@ static bool blocks(const struct model_switch *from)
 	return !(from->flags & WAFFLE_SWITCH_PREEMPTED) && from->prev_state & 0xff;
 }
 
-/* Of waits for a monitor, forgets those of threads that do more than look at it: something else
- * than a timeout has woken them, or they have waited in another system call, or they run much. */
-static void monitors_check(struct why_hangs *hangs, const struct model *model)
+static bool is_looked_at(const struct why_hung *hung)
 {
-	struct map monitors = {0}; /* thread → its wait */
+	return hung->awaits == WHY_AWAITS_MONITOR || hung->awaits == WHY_AWAITS_PROGRAM;
+}
+
+/* Of waits for such locks, forgets those of threads that do more than look at it: something else
+ * than a timeout has woken them, or they have waited in another system call, or they run much. */
+static void looks_check(struct why_hangs *hangs, const struct model *model)
+{
+	struct map looking = {0}; /* thread → its wait */
 
 	for (uint32_t i = 0; i < hangs->waits.len; i++) {
 		struct why_hung *hung = &hangs->waits.data[i];
 		uint32_t thread = open_wait(model, hung)->thread;
 
-		if (hung->awaits != WHY_AWAITS_MONITOR)
+		if (!is_looked_at(hung))
 			continue;
 		if (runs_much(model, thread))
 			hung->awaits = WHY_AWAITS_UNKNOWN;
 		else
-			map_put(&monitors, thread, i);
+			map_put(&looking, thread, i);
 	}
-	for (size_t i = 0; monitors.len && i < model->switches.len; i++) {
+	for (size_t i = 0; looking.len && i < model->switches.len; i++) {
 		const struct model_switch *sw = &model->switches.data[i];
-		uint32_t prev = map_get(&monitors, sw->prev), next = map_get(&monitors, sw->next);
+		uint32_t prev = map_get(&looking, sw->prev), next = map_get(&looking, sw->next);
 
 		if (next != MAP_NONE && is_woken_by_other(sw))
 			hangs->waits.data[next].awaits = WHY_AWAITS_UNKNOWN;
@@ -81,7 +87,7 @@ static void monitors_check(struct why_hangs *hangs, const struct model *model)
 		    sw->syscall != open_wait(model, &hangs->waits.data[prev])->syscall)
 			hangs->waits.data[prev].awaits = WHY_AWAITS_UNKNOWN;
 	}
-	map_free(&monitors);
+	map_free(&looking);
 }
 
 /* ---- waits that are stuck ---- */
@@ -95,7 +101,7 @@ static bool has_always_waited(const struct model *model, const struct why_hung *
 		return true;
 	if (!is_alive(&model->threads.data[wait->thread]))
 		return false;
-	if (hung->awaits == WHY_AWAITS_MONITOR)
+	if (is_looked_at(hung))
 		return wait->ts - wait->from_ts >= STANDSTILL_NS;
 	return hung->awaits != WHY_AWAITS_UNKNOWN && wait->before &&
 	       (hung->owner != MODEL_NONE || is_inside(wait));
@@ -177,7 +183,13 @@ static bool may_be_deadlock(const struct process_waits *all)
 	return all->locks.len + passed >= 2;
 }
 
-/* Examines the threads of a process. */
+static bool is_lock(const struct why_hung *hung)
+{
+	return hung->awaits == WHY_AWAITS_LOCK || hung->awaits == WHY_AWAITS_PASSED_LOCK;
+}
+
+/* Examines the threads of a process. A single one may be idle until a signal comes, unless
+ * functions show that it waits for a lock. */
 static void process_examine(struct why_hangs *hangs, const struct model *model,
 			    const struct live_thread *threads, uint32_t count)
 {
@@ -190,12 +202,14 @@ static void process_examine(struct why_hangs *hangs, const struct model *model,
 			add_wait(&all, &hangs->waits.data[threads[i].wait],
 				 &model->open_waits.data[threads[i].wait]);
 	some = may_be_deadlock(&all);
-	standstill.all_inside = all.inside == count;
+	standstill.all_inside =
+		all.inside == count && (count > 1 || is_lock(&hangs->waits.data[threads[0].wait]));
 	standstill.threads = standstill.all_inside ? count : all.stuck;
 	if (!all.deadlock && (standstill.all_inside || some))
 		vec_add(&hangs->standstills, standstill);
 	for (uint32_t i = 0; i < count && !all.deadlock && !some; i++)
-		if (threads[i].wait != MODEL_NONE)
+		if (threads[i].wait != MODEL_NONE &&
+		    hangs->waits.data[threads[i].wait].awaits != WHY_AWAITS_PROGRAM)
 			hangs->waits.data[threads[i].wait].stuck =
 				count == 1 && standstill.all_inside;
 	map_free(&all.locks);
@@ -235,7 +249,7 @@ void why_standstills_find(struct why_hangs *hangs, const struct model *model,
 	uint32_t count;
 	struct live_thread *threads = live_threads_new(&count, hangs, model, names);
 
-	monitors_check(hangs, model);
+	looks_check(hangs, model);
 	for (size_t i = 0; i < hangs->waits.len; i++)
 		hangs->waits.data[i].stuck = has_always_waited(model, &hangs->waits.data[i]);
 	stuck_spread(hangs);

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/why/lookup/why_lock_names.h"
+
+#include <stdbool.h>
+
+#include "analyze/why/lookup/why_meaning.h"
+
+/* The first row counts of which both lists, as of meaning_is_listed(), have a function in the
+ * stack. `within` NULL: any. */
+struct lock_row {
+	const char *waits, *within;
+	const char *object;
+};
+
+/* Functions of who waits. */
+static const struct lock_row locks[] = {
+	{"sqlite3InvokeBusyHandler sqliteDefaultBusyCallback btreeInvokeBusyHandler ", NULL,
+	 "the lock of an SQLite database: its holder is not recorded"},
+	{"ProcSleep ", "heap_update heap_delete heap_lock_tuple ",
+	 "the lock of a row in PostgreSQL"},
+	{"ProcSleep ", "XactLockTableWait ", "the end of a transaction in PostgreSQL"},
+	{"ProcSleep ", "pg_advisory_* ", "an advisory lock in PostgreSQL"},
+	{"ProcSleep ", "LockRelation* ", "the lock of a table in PostgreSQL"},
+	{"ProcSleep ", "LockAcquire* ", "a lock in PostgreSQL"},
+	{"LWLockAcquire* LWLockWaitForVar ", NULL, "a lock of shared memory in PostgreSQL"},
+	{"MDL_wait::timed_wait* ", "Item_func_get_lock::val_int* ",
+	 "a lock of GET_LOCK() in MariaDB or MySQL"},
+	{"MDL_wait::timed_wait* ", NULL, "the lock of a table's definition in MariaDB or MySQL"},
+	{"lock_wait(* lock_wait_suspend_thread(* ", NULL, "the lock of a row in InnoDB"},
+};
+
+/* Functions of who ends the wait, if the stack of who waited is not recorded. */
+static const struct lock_row releases[] = {
+	{"ProcLockWakeup ", "LockRelease* ", "a lock in PostgreSQL"},
+	{"LWLockRelease* ", NULL, "a lock of shared memory in PostgreSQL"},
+};
+
+static bool has_any(const char *const *functions, uint32_t count, const char *list)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (functions[i] && meaning_is_listed(functions[i], list))
+			return true;
+	return false;
+}
+
+static const char *row_find(const struct lock_row *rows, size_t row_count,
+			    const char *const *functions, uint32_t count)
+{
+	for (size_t i = 0; i < row_count; i++)
+		if (has_any(functions, count, rows[i].waits) &&
+		    (!rows[i].within || has_any(functions, count, rows[i].within)))
+			return rows[i].object;
+	return NULL;
+}
+
+const char *why_lock_awaited(const char *const *functions, uint32_t count)
+{
+	return row_find(locks, sizeof(locks) / sizeof(locks[0]), functions, count);
+}
+
+const char *why_lock_released(const char *const *functions, uint32_t count)
+{
+	return row_find(releases, sizeof(releases) / sizeof(releases[0]), functions, count);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Locks that a program has made itself, and waits for in its own way: it sleeps to try again, waits
+ * for a message of who releases the lock, or for a condition variable. Only its functions show
+ * that.
+ */
+#ifndef WAFFLE_ANALYZE_WHY_LOOKUP_WHY_LOCK_NAMES_H
+#define WAFFLE_ANALYZE_WHY_LOOKUP_WHY_LOCK_NAMES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* "the lock of a row in PostgreSQL": what a thread waits for that has these functions on its stack;
+ * NULL: no such lock is known. A name may be NULL: unknown. */
+const char *why_lock_awaited(const char *const *functions, uint32_t count);
+/* The same, of a thread that releases the lock. */
+const char *why_lock_released(const char *const *functions, uint32_t count);
+
+#endif
