@@ -13,6 +13,11 @@
 #define SMALL_PARTS 10 /* one tenth */
 /* Requests are small beside a thread that is busy for at least this part of the capture. */
 #define BUSY_PARTS 5 /* one fifth */
+/* They are small as well if all of them together take less than this part of the capture, and none
+ * takes that long: if somebody waits, it is not within them, but before the server looks at them.
+ */
+#define RARE_PARTS 20
+#define QUICK_NS 20000000ull
 
 /* A span of a set that is armed wherever its library is mapped: nobody asked for it. */
 static bool comes_with_library(const struct site_info *site)
@@ -64,8 +69,20 @@ static void add_blocked(struct thread_time *times, const struct model *model)
 	}
 }
 
+struct requests {
+	uint64_t total_ns, longest_ns;
+};
+
+static void add_request(struct requests *requests, uint64_t ns)
+{
+	requests->total_ns += ns;
+	if (ns > requests->longest_ns)
+		requests->longest_ns = ns;
+}
+
 /* Sums up the spans of libraries by thread, and all requests. False: the user asked for a span. */
-static bool add_spans(struct thread_time *times, uint64_t *in_requests, const struct model *model)
+static bool add_spans(struct thread_time *times, struct requests *requests,
+		      const struct model *model)
 {
 	for (size_t i = 0; i < model->spans.len; i++) {
 		const struct model_span *span = &model->spans.data[i];
@@ -77,7 +94,10 @@ static bool add_spans(struct thread_time *times, uint64_t *in_requests, const st
 			continue;
 		if (!(request || comes_with_library(site)) || span->thread >= model->threads.len)
 			return false;
-		*(request ? in_requests : &times[span->thread].in_spans) += ns;
+		if (request)
+			add_request(requests, ns);
+		else
+			times[span->thread].in_spans += ns;
 	}
 	return true;
 }
@@ -110,16 +130,25 @@ static uint64_t most_busy(struct thread_time *times, const struct model *model)
 	return most_ns;
 }
 
+static bool are_requests_small(const struct requests *requests, struct thread_time *times,
+			       const struct model *model)
+{
+	uint64_t length = model->end_ts - model->start_ts, busy_ns;
+
+	if (!requests->total_ns ||
+	    (requests->total_ns <= length / RARE_PARTS && requests->longest_ns < QUICK_NS))
+		return true;
+	busy_ns = most_busy(times, model);
+	return requests->total_ns <= busy_ns / SMALL_PARTS && busy_ns > length / BUSY_PARTS;
+}
+
 bool why_has_only_small_spans(const struct model *model)
 {
 	struct thread_time *times = memory_zeroed(model->threads.len, sizeof(*times));
-	uint64_t length = model->end_ts - model->start_ts, in_requests = 0, busy_ns;
-	bool small = add_spans(times, &in_requests, model) && are_small(model, times);
+	struct requests requests = {0};
+	bool small = add_spans(times, &requests, model) && are_small(model, times) &&
+		     are_requests_small(&requests, times, model);
 
-	if (small && in_requests) {
-		busy_ns = most_busy(times, model);
-		small = in_requests <= busy_ns / SMALL_PARTS && busy_ns > length / BUSY_PARTS;
-	}
 	free(times);
 	return small;
 }
