@@ -216,6 +216,31 @@ def test_locks_of_python_have_no_recorded_owner(waffle, start):
         assert "PyThread_acquire_lock_timed" in functions(wait)
 
 
+SHARED = """
+import ctypes, mmap, sys, threading
+libc = ctypes.CDLL(None)
+memory = mmap.mmap(-1, 4096, mmap.MAP_ANONYMOUS | (mmap.MAP_SHARED if sys.argv[1] == "shared" else mmap.MAP_PRIVATE))
+word = ctypes.addressof(ctypes.c_uint32.from_buffer(memory))
+def waits():  # as std::future::get() of libstdc++: FUTEX_WAIT, not private
+    libc.syscall(202, ctypes.c_void_p(word), 0, 0, None)
+threading.Thread(target=waits, daemon=True).start()
+print("ready", flush=True)
+waits()
+"""
+
+
+@pytest.mark.parametrize("memory", ("own", "shared"))
+def test_only_memory_that_is_shared_may_have_a_futex_for_others(waffle, start, memory):
+    program = start(sys.executable, "-c", SHARED, memory)
+    program.until("ready")
+    until_all_blocked(program)
+    path = waffle.path()
+    waffle.ok("attach", "--pid", program.pid, "--duration", "300ms", "-o", path, "--no-report")
+    answer = asker(waffle)(path)
+    assert len(answer["open_waits"]) == 2
+    assert answer.get("standstills", 0) == (memory == "own")
+
+
 ALONE = """
 import ctypes, os, sys, threading, time
 libc = ctypes.CDLL(None)

@@ -11,6 +11,7 @@
 #include "bpf/wait.h"
 #include "capture/enrich/halted_stack_internal.h"
 #include "capture/enrich/lock_owner_internal.h"
+#include "target/process/address_space.h"
 #include "target/process/descriptors.h"
 #include "target/process/image.h"
 #include "target/process/python_frames.h"
@@ -116,9 +117,36 @@ static bool is_still_there(const struct waffle_rec_halted *halted)
 	return is_still_in_call(halted, args);
 }
 
+/* A process whose threads are looked at, which follow each other in the list. */
+struct examined {
+	pid_t pid;
+	size_t first, end;
+	struct image image;
+	bool open; /* we may read its memory */
+	/* Read when they are needed. */
+	bool has_mappings;
+	struct mappings mappings;
+};
+
+/* Whether memory is of the process alone. Shared memory always has a file, also if it is anonymous
+ * for the program (mmap(2), shmget(2)). */
+static bool is_own_memory(struct examined *process, uint64_t address)
+{
+	struct error err = ERROR_INIT;
+	const struct mapping *mapping;
+
+	if (!process->has_mappings)
+		process_mappings_all(&process->mappings, process->pid, &err);
+	process->has_mappings = true;
+	mapping = address_space_at(&process->mappings, address);
+	return mapping && !mapping->ino;
+}
+
 /* Whether only another thread of the process can end the wait, or a signal. The futex of a
- * pthread_join() is not private, since the kernel itself wakes the waiter. */
-static bool ends_inside(const struct waffle_rec_halted *halted, const struct lock_owner *lock)
+ * pthread_join() is not private, since the kernel itself wakes the waiter; those of libstdc++'s
+ * std::future and std::call_once are not, although their memory is. */
+static bool ends_inside(struct examined *process, const struct waffle_rec_halted *halted,
+			const struct lock_owner *lock)
 {
 	bool joins = lock->flags & WAFFLE_OPEN_WAIT_JOIN;
 	uint64_t args[SEEN_ARGS];
@@ -127,8 +155,10 @@ static bool ends_inside(const struct waffle_rec_halted *halted, const struct loc
 	if (halted->syscall != SYS_futex || !is_still_in_call(halted, args))
 		return false;
 	command = (uint32_t)args[1] & FUTEX_CMD_MASK;
-	return (joins || args[1] & FUTEX_PRIVATE_FLAG) && !args[3] &&
-	       (command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET || command == FUTEX_LOCK_PI);
+	return !args[3] &&
+	       (command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET ||
+		command == FUTEX_LOCK_PI) &&
+	       (joins || args[1] & FUTEX_PRIVATE_FLAG || is_own_memory(process, args[0]));
 }
 
 /* The number of an end in the list of pipes, of which many threads may wait for the same. */
@@ -200,22 +230,14 @@ static void owner_examine(struct open_waits *waits, struct open_wait *wait,
 }
 
 static void awaited_examine(struct open_waits *waits, struct open_wait *wait,
-			    const struct image *image)
+			    struct examined *process)
 {
-	owner_examine(waits, wait, image);
-	if (ends_inside(&wait->halted, &wait->lock))
+	owner_examine(waits, wait, &process->image);
+	if (ends_inside(process, &wait->halted, &wait->lock))
 		wait->lock.flags |= WAFFLE_OPEN_WAIT_INSIDE;
 	if (kernel_wait_sources(waits->kernel) & WAFFLE_WAIT_FILES)
 		file_examine(waits, wait);
 }
-
-/* A process whose threads are looked at, which follow each other in the list. */
-struct examined {
-	pid_t pid;
-	size_t first, end;
-	struct image image;
-	bool open; /* we may read its memory */
-};
 
 static struct examined next_process(struct open_waits *waits, size_t first)
 {
@@ -302,11 +324,12 @@ void open_waits_examine(struct open_waits *waits)
 
 		for (size_t i = first;
 		     process.open && i < process.end && clock_monotonic_ns() < owners_ns; i++)
-			awaited_examine(waits, &waits->list.data[i], &process.image);
+			awaited_examine(waits, &waits->list.data[i], &process);
 		if (process.open) {
 			stacks_examine(waits, &process, until_ns);
 			image_close(&process.image);
 		}
+		mappings_free(&process.mappings);
 		first = process.end;
 	}
 	/* A holder that was not seen may be the one that is to end the wait. */
