@@ -173,14 +173,15 @@ static inline void capture_add(struct capture *capture, const void *rec)
 }
 
 /* `words` are the values after the frame's head. */
-static inline void capture_hit(struct capture *capture, uint64_t ts, uint32_t tid, uint32_t site,
-			       uint64_t id, uint64_t parent, unsigned count, const uint64_t *words)
+static inline void capture_hit_of(struct capture *capture, uint64_t ts, uint32_t pid, uint32_t tid,
+				  uint32_t site, uint64_t id, uint64_t parent, unsigned count,
+				  const uint64_t *words)
 {
 	struct {
 		struct waffle_rec_hit hit;
 		uint64_t frame[4 + 64];
 	} rec = {.hit = {.rec = {ts, tid, WAFFLE_REC_HIT, 0},
-			 .tgid = CAPTURE_PID,
+			 .tgid = pid,
 			 .site = site,
 			 .frame_bytes = 32 + 8 * count},
 		 .frame = {id, parent, 7, 8}};
@@ -188,6 +189,12 @@ static inline void capture_hit(struct capture *capture, uint64_t ts, uint32_t ti
 	if (count)
 		memcpy(&rec.frame[4], words, count * sizeof(*words));
 	capture_add(capture, &rec);
+}
+
+static inline void capture_hit(struct capture *capture, uint64_t ts, uint32_t tid, uint32_t site,
+			       uint64_t id, uint64_t parent, unsigned count, const uint64_t *words)
+{
+	capture_hit_of(capture, ts, CAPTURE_PID, tid, site, id, parent, count, words);
 }
 
 static inline void capture_span(struct capture *capture, uint64_t ts, uint32_t tid, uint64_t id)

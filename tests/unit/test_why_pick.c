@@ -8,7 +8,8 @@
 
 #include <cmocka.h>
 
-#include "analyze/why/why_pick.h"
+#include "analyze/why/why_asker.h"
+#include "analyze/why/why_busiest.h"
 #include "why_capture.h"
 
 #define MS 1000000ull
@@ -37,7 +38,7 @@ static uint32_t busiest(struct capture *capture)
 	struct why_query query = {0};
 	const struct model *model = capture_load(capture, CAPTURE_START + 10 * MS);
 
-	assert_int_equal(why_pick_busiest(&query, model), 0);
+	assert_int_equal(why_busiest_thread(&query, model), 0);
 	assert_int_equal(query.from_ts, model->start_ts);
 	assert_int_equal(query.to_ts, model->end_ts);
 	capture_free(capture);
@@ -94,9 +95,62 @@ static void test_parent_that_runs_about_as_much_as_its_child(void **state)
 	}
 }
 
+#define REQUESTS 4
+
+/* The parent asks its child, which answers after 1 ms each time. `of`: the thread with the spans.
+ */
+static uint32_t asker(uint32_t of, bool woken, bool marked)
+{
+	const struct site_info site = {.name = "HTTP GET",
+				       .category = "request",
+				       .file = "",
+				       .func = "",
+				       .object = "",
+				       .kind = WAFFLE_SITE_SPAN};
+	struct error err = ERROR_INIT;
+	struct capture capture = {0};
+	uint32_t found;
+
+	begin(&capture);
+	capture_must(store_writer_add_site(capture.writer, &site, &err), err);
+	gets(&capture, CAPTURE_START + 1, 1, 0, 10, 0, 0, 0);
+	for (uint32_t i = 0; i < REQUESTS; i++) {
+		uint64_t ts = CAPTURE_START + (2 * i + 1) * MS;
+		struct waffle_rec_span_end end = {.rec = {ts + MS, of, WAFFLE_REC_SPAN_END, 0},
+						  .span_id = i + 1,
+						  .tgid = of,
+						  .site = CAPTURE_SITES};
+
+		waits(&capture, ts, 1, 10, 0, S, NR_READ, 0, 0, 0);
+		capture_hit_of(&capture, ts, of, of, CAPTURE_SITES, i + 1, 0, 0, NULL);
+		capture_add(&capture, &end);
+		gets(&capture, ts + MS, 1, 0, 10, woken ? 20 : 0, ts + MS, woken ? SOFT : HARD);
+	}
+	if (marked) {
+		capture_span(&capture, CAPTURE_START + 9 * MS, 20, 100);
+		capture_end(&capture, CAPTURE_START + 9 * MS + 1, 20, 100);
+	}
+	capture_load(&capture, CAPTURE_START + 10 * MS);
+	found = why_asker_find(capture.model);
+	if (found != MODEL_NONE)
+		found = capture.model->threads.data[found].tid;
+	capture_free(&capture);
+	return found;
+}
+
+static void test_program_that_asks_its_own_server(void **state)
+{
+	(void)state;
+	assert_int_equal(asker(20, true, false), 10);
+	assert_int_equal(asker(20, false, false), MODEL_NONE); /* somebody else asks */
+	assert_int_equal(asker(10, true, false), MODEL_NONE);  /* it answers itself */
+	assert_int_equal(asker(20, true, true), MODEL_NONE);   /* spans that the user has marked */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_program_that_asks_its_own_server),
 		cmocka_unit_test(test_child_that_runs_longest_if_its_parent_waits),
 		cmocka_unit_test(test_parent_that_waits_for_a_cpu),
 		cmocka_unit_test(test_parent_that_runs_less_than_its_child),

@@ -260,6 +260,11 @@ static int load_values(struct model *model, const struct why *why, const struct 
 /* Says what is explained if the user chose nothing. */
 static void say_picked(const struct why_query *query, const struct model *model)
 {
+	if (query->asks)
+		return terminal_message(
+			stderr, "waffle-bpf: why: the requests are those of servers that the "
+				"program has started, so this is the thread that asks them; "
+				"--span explains requests, which waffle-bpf report lists");
 	terminal_message(
 		stderr,
 		"waffle-bpf: why: %s, so %s; --thread names others, which waffle-bpf report lists",

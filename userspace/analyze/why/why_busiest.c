@@ -6,22 +6,15 @@
 #include "analyze/why/hang/why_hang.h"
 #include "analyze/why/lookup/why_go.h"
 #include "analyze/why/lookup/why_jvm.h"
+#include "analyze/why/lookup/why_roots.h"
 #include "target/process/descriptors.h"
 
 /* A thread that is blocked for most of the time and uses less than this part of a CPU explains less
  * than one that hangs. */
 #define IDLE_PARTS 20
-
-/* Whether the thread's process is one that the user named: its parent is not traced. */
-static bool is_of_root(const struct model *model, uint32_t thread)
-{
-	const struct model_process *process = model_process_of(model, thread);
-	uint32_t parent = process ? map_get(&model->pids, process->ppid) : MAP_NONE;
-
-	return parent >= model->processes.len ||
-	       model->processes.data[parent].main_thread >= model->threads.len ||
-	       !model->threads.data[model->processes.data[parent].main_thread].traced;
-}
+/* One of the JVM's own threads, such as its compiler or collector of garbage, explains its program
+ * only if it runs for at least this part of the capture. */
+#define JVM_PARTS 4
 
 /* Whether a thread waits for a socket when the capture ends. */
 static bool waits_for_socket(const struct model *model, uint32_t thread)
@@ -51,11 +44,11 @@ static uint64_t length_of(const struct model *model)
 	return model->end_ts > model->start_ts ? model->end_ts - model->start_ts : 0;
 }
 
-/* Whether a thread is one of a virtual machine's own, which does next to nothing. */
+/* Whether a thread is one of the JVM's own, which does little. */
 static bool is_idle_jvm(const struct choice *choice, uint32_t thread)
 {
 	return choice->model->threads.data[thread].running_ns <=
-		       length_of(choice->model) / IDLE_PARTS &&
+		       length_of(choice->model) / JVM_PARTS &&
 	       why_jvm_is_own_thread(choice->model, choice->names, thread);
 }
 
@@ -74,7 +67,7 @@ static const struct model_thread *busiest_of(const struct choice *choice, uint64
 		if (among != AMONG_BUSY_ROOTS)
 			ns += thread->blocked_ns;
 		if (!thread->traced || !thread->has_sched || ns < least_ns ||
-		    (among != AMONG_ALL && !is_of_root(model, i)) || is_idle_jvm(choice, i))
+		    (among != AMONG_ALL && !why_is_of_root(model, i)) || is_idle_jvm(choice, i))
 			continue;
 		most = busiest == MODEL_NONE ? 0 : model->threads.data[busiest].running_ns;
 		if (busiest == MODEL_NONE || thread->running_ns > most ||
@@ -161,7 +154,7 @@ static uint32_t stuck_thread(const struct why_hangs *hangs, const struct model *
 
 		if (!hangs->waits.data[i].stuck || !thread->has_sched)
 			continue;
-		if (thread->tid == thread->pid && is_of_root(model, number))
+		if (thread->tid == thread->pid && why_is_of_root(model, number))
 			return number;
 		if (found == MODEL_NONE)
 			found = number;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/why/why_asker.h"
 #include "analyze/why/why_busiest.h"
 #include "analyze/why/why_small_spans.h"
 #include "util/clock.h"
@@ -256,6 +257,21 @@ static int reject_unselected(const struct why_query *query, const struct model *
 			 query->name ? " '" : "", query->name ?: "", query->name ? "'" : "");
 }
 
+/* The program that the user named asks for what its children answer: it is explained. */
+static bool pick_asker(struct why_query *query, const struct model *model)
+{
+	uint32_t asker =
+		model->selected || *spans_left_out(model) ? MODEL_NONE : why_asker_find(model);
+
+	if (asker == MODEL_NONE)
+		return false;
+	query->tid = model->threads.data[asker].tid;
+	query->from_ts = model->start_ts;
+	query->to_ts = model->end_ts;
+	query->asks = true;
+	return true;
+}
+
 int why_pick(struct why_query *query, const struct model *model, const struct why_wanted *wanted,
 	     struct error *err)
 {
@@ -266,6 +282,8 @@ int why_pick(struct why_query *query, const struct model *model, const struct wh
 	if (wanted->span)
 		result = pick_span(query, model, wanted->span, err)
 				 ?: reject_tracks(query, model, err);
+	if (!wanted->span && pick_asker(query, model))
+		return 0;
 	if (wanted->span || why_pick_explains_spans(model))
 		return result ?: reject_unselected(query, model, err);
 	if (*spans_left_out(model) || why_busiest_program(query, model))

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/why/lookup/why_jvm.h"
 #include "util/memory.h"
 
 /* Limits of the threads to explain: their number, and how often they left a CPU together. */
@@ -134,46 +135,6 @@ static struct why_waiter waiter_of(const struct why *why, uint32_t number, uint3
 	return waiter;
 }
 
-/* Functions in which threads of Java's runtime wait for work. Whoever gives them some ends the
- * wait, and they did not miss it before. */
-static const char *const work_functions[] = {
-	"CompileQueue::get",
-	"ServiceThread::",
-	"MonitorDeflationThread::",
-	"G1ServiceThread::",
-	"G1ConcurrentRefineThread::",
-	"G1ConcurrentMarkThread::",
-	"GangWorker::",
-	"WorkerThread::",
-	"VMThread::wait_for_operation",
-	"WatcherThread::sleep",
-	"NMethodSweeper::",
-	"NotificationThread::",
-	"signal_thread_entry",
-};
-
-static bool waits_for_work(const struct why *why, const struct why_step *step,
-			   struct stack_names *names)
-{
-	const char *functions[STACK_NAMES_FUNCTIONS];
-	const struct model_wait *wait;
-	uint32_t count;
-
-	if (step->wait >= why->model->waits.len)
-		return false;
-	wait = &why->model->waits.data[step->wait];
-	if (!stack_names_has_jvm(names, why->model->threads.data[wait->thread].pid))
-		return false;
-	count = stack_names_functions(names, wait->user_stack, wait->from_ts, functions,
-				      STACK_NAMES_FUNCTIONS);
-	for (uint32_t i = 0; i < count; i++)
-		for (size_t k = 0; k < sizeof(work_functions) / sizeof(work_functions[0]); k++)
-			if (functions[i] &&
-			    !strncmp(functions[i], work_functions[k], strlen(work_functions[k])))
-				return true;
-	return false;
-}
-
 /* Whether a thread waits for whoever has work for it: then the explained one only came by. */
 static bool is_idle_worker(const struct why *why, const struct why_waiter *waiter,
 			   struct stack_names *names)
@@ -189,7 +150,8 @@ static bool is_idle_worker(const struct why *why, const struct why_waiter *waite
 	step = &why->steps.data[part->step];
 	if (step->owned || step->state != WAFFLE_THREAD_BLOCKED)
 		return false;
-	if (waits_for_work(why, step, names))
+	/* Whoever has work for them ends the wait, and they did not miss it before. */
+	if (why_jvm_is_own_thread(why->model, names, instance->thread))
 		return true;
 	return thread->tid != thread->pid &&
 	       step->to_ts - step->from_ts >= length - length / ONCE_PARTS;

@@ -8,7 +8,8 @@
 #include "analyze/why/why_walk_types.h"
 #include "util/memory.h"
 
-static uint32_t text_of(struct why_walk *walk, uint32_t stack, uint64_t ts, bool waker)
+static uint32_t text_of(struct why_walk *walk, uint32_t pid, uint32_t stack, uint64_t ts,
+			bool waker)
 {
 	const char *functions[STACK_NAMES_FUNCTIONS];
 	uint32_t count =
@@ -16,11 +17,14 @@ static uint32_t text_of(struct why_walk *walk, uint32_t stack, uint64_t ts, bool
 	const char *text =
 		waker ? why_lock_released(functions, count) : why_lock_awaited(functions, count);
 
+	if (!text && !waker && stack_names_has_jvm(walk->names, pid))
+		text = why_lock_of_java(functions, count);
 	return text ? strtab_put(walk->why->texts, text, strlen(text)) : 0;
 }
 
 /* Many waits have the same stack, which may be a waker's as well. */
-static uint32_t lock_by_stack(struct why_walk *walk, uint32_t stack, uint64_t ts, bool waker)
+static uint32_t lock_by_stack(struct why_walk *walk, uint32_t pid, uint32_t stack, uint64_t ts,
+			      bool waker)
 {
 	uint64_t key = (uint64_t)stack << 1 | waker;
 	uint32_t text;
@@ -29,7 +33,7 @@ static uint32_t lock_by_stack(struct why_walk *walk, uint32_t stack, uint64_t ts
 		return 0;
 	text = map_get(&walk->program_locks, key);
 	if (text == MAP_NONE) {
-		text = text_of(walk, stack, ts, waker);
+		text = text_of(walk, pid, stack, ts, waker);
 		map_put(&walk->program_locks, key, text);
 	}
 	return text;
@@ -40,16 +44,17 @@ uint32_t why_program_lock(struct why_walk *walk, const struct why_blocked *block
 	const unsigned interrupts = WAFFLE_SWITCH_WAKER_HARDIRQ | WAFFLE_SWITCH_WAKER_SOFTIRQ;
 	bool wakes = blocked->kind == WAIT_POLL || blocked->kind == WAIT_FUTEX;
 	const struct model_wake *wake;
+	uint32_t pid = walk->model->threads.data[blocked->thread].pid;
 
 	if (!walk->names || (!wakes && blocked->kind != WAIT_SLEEP))
 		return 0;
 	if (blocked->wait && blocked->wait->user_stack)
-		return lock_by_stack(walk, blocked->wait->user_stack, blocked->wait->from_ts,
+		return lock_by_stack(walk, pid, blocked->wait->user_stack, blocked->wait->from_ts,
 				     false);
 	wake = wakes && !blocked->interval->open
 		       ? model_wake_at(walk->model, blocked->thread, blocked->interval->to_ts)
 		       : NULL;
 	if (!wake || wake->flags & interrupts)
 		return 0;
-	return lock_by_stack(walk, wake->user_stack, wake->ts, true);
+	return lock_by_stack(walk, pid, wake->user_stack, wake->ts, true);
 }

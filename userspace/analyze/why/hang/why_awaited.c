@@ -98,9 +98,8 @@ enum why_awaited why_awaited_by(const struct model *model, struct stack_names *n
 	if (is_refused(model, wait, &stack))
 		return WHY_AWAITS_NOTHING;
 	if (stack_names_has_jvm(names, model->threads.data[wait->thread].pid) &&
-	    HAS_FUNCTION(&stack, "ObjectMonitor::enter", "ObjectMonitor::EnterI"))
-		return HAS_FUNCTION(&stack, "ObjectMonitor::wait") ? WHY_AWAITS_UNKNOWN
-								   : WHY_AWAITS_MONITOR;
+	    why_lock_of_java(stack.functions, stack.count))
+		return WHY_AWAITS_MONITOR;
 	if (stack.python &&
 	    HAS_FUNCTION(&stack, "lock_PyThread_acquire_lock", "_thread_lock_acquire",
 			 "rlock_acquire", "_thread_RLock_acquire"))

@@ -58,6 +58,14 @@ const char *why_lock_awaited(const char *const *functions, uint32_t count)
 	return row_find(locks, sizeof(locks) / sizeof(locks[0]), functions, count);
 }
 
+const char *why_lock_of_java(const char *const *functions, uint32_t count)
+{
+	return has_any(functions, count, "ObjectMonitor::enter* ObjectMonitor::EnterI* ") &&
+			       !has_any(functions, count, "ObjectMonitor::wait* ")
+		       ? "the monitor of an object of Java"
+		       : NULL;
+}
+
 const char *why_lock_released(const char *const *functions, uint32_t count)
 {
 	return row_find(releases, sizeof(releases) / sizeof(releases[0]), functions, count);

@@ -13,6 +13,8 @@
 /* "the lock of a row in PostgreSQL": what a thread waits for that has these functions on its stack;
  * NULL: no such lock is known. A name may be NULL: unknown. */
 const char *why_lock_awaited(const char *const *functions, uint32_t count);
+/* The same for the locks of a JVM, whose process it must be. */
+const char *why_lock_of_java(const char *const *functions, uint32_t count);
 /* The same, of a thread that releases the lock. */
 const char *why_lock_released(const char *const *functions, uint32_t count);
 

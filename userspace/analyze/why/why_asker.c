@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/why/why_asker.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/why/lookup/why_roots.h"
+#include "util/memory.h"
+
+struct talker {
+	bool answers;         /* a thread with requests */
+	uint32_t answers_got; /* times that such a thread has woken it */
+};
+
+/* Marks the threads with requests. Returns the number of requests; 0: there are other spans, or the
+ * user has named who answers. */
+static size_t requests_find(struct talker *talkers, const struct model *model)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < model->spans.len; i++) {
+		const struct model_span *span = &model->spans.data[i];
+		const struct site_info *site = model_site(model, span->site);
+
+		if (site_is_bookkeeping(site) || site_is_once(site))
+			continue;
+		if (strcmp(site->category, "request") != 0 || span->thread >= model->threads.len ||
+		    why_is_of_root(model, span->thread))
+			return 0;
+		talkers[span->thread].answers = true;
+		count++;
+	}
+	return count;
+}
+
+/* Counts whom the threads with requests have woken. */
+static void answers_count(struct talker *talkers, const struct model *model)
+{
+	for (size_t i = 0; i < model->switches.len; i++) {
+		const struct model_switch *sw = &model->switches.data[i];
+
+		if (sw->wake_ts && sw->next < model->threads.len &&
+		    sw->waker < model->threads.len && talkers[sw->waker].answers)
+			talkers[sw->next].answers_got++;
+	}
+}
+
+uint32_t why_asker_find(const struct model *model)
+{
+	struct talker *talkers = memory_zeroed(model->threads.len, sizeof(*talkers));
+	size_t requests = requests_find(talkers, model), answers = 0;
+	uint32_t found = MODEL_NONE;
+
+	if (requests)
+		answers_count(talkers, model);
+	for (uint32_t i = 0; requests && i < model->threads.len; i++) {
+		if (!model->threads.data[i].traced || !model->threads.data[i].has_sched ||
+		    !why_is_of_root(model, i))
+			continue;
+		answers += talkers[i].answers_got;
+		if (talkers[i].answers_got &&
+		    (found == MODEL_NONE || talkers[i].answers_got > talkers[found].answers_got))
+			found = i;
+	}
+	free(talkers);
+	return answers >= requests / 2 ? found : MODEL_NONE;
+}
