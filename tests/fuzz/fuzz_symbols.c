@@ -140,6 +140,8 @@ static void read_rust_name(const char *text)
 		 text);
 	if (demangle_rust(symbol, demangled, sizeof(demangled)))
 		require(strlen(demangled) < sizeof(demangled));
+	snprintf(demangled, sizeof(demangled), "%s::h0123456789abcdef", text);
+	demangle_rust_old(demangled);
 }
 
 static void read_text(const uint8_t *data, size_t size)

@@ -55,6 +55,15 @@ static void test_names_of_rust_are_demangled(void **state)
 		 NULL},
 		{"_RNvCs1234_7mycrate3fo", NULL},
 		{"_RNvCs1234_7mycrate99999999999999999999foo", NULL},
+		/* Older names; those of C++ are left as they are. */
+		{"_ZN3std4sync4mpmc15Sender$LT$T$GT$4send17hc1fd25453578a941E",
+		 "std::sync::mpmc::Sender<T>::send"},
+		{"_ZN64_$LT$a..b..C$u20$as$u20$$RF$$u5b$u8$u5d$$u3b$$C$$BP$$LP$$RP$$GT$1f"
+		 "17h0123456789abcdefE",
+		 "<a::b::C as &[u8];,*()>::f"},
+		{"_ZN1a10$u7f$$u1f$1f17h0123456789abcdefE", "a::$u7f$$u1f$::f"},
+		{"_ZN1a1f17h0123456789abcdegE", "a::f::h0123456789abcdeg"},
+		{"_ZN1a5_$x..1fEv", "a::_$x..::f()"},
 		{"_R", NULL},
 		{"_Rust", NULL},
 	};

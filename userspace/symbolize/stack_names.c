@@ -306,8 +306,9 @@ static const char *const common_modules[] = {"libc.so",    "libc-",      "libpth
 					     "ld-musl",    "libstdc++.", "libc++.",     "libgcc_s.",
 					     "[vdso]",     "libm.so",    "libm-",       "libc.musl",
 					     "libasan.so", "libtsan.",   "libubsan.so", "libffi."};
-static const char *const common_functions[] = {"__",    "pthread_", "syscall",
-					       "std::", "futex_",   "runtime."};
+static const char *const common_functions[] = {
+	"__",     "pthread_", "syscall", "std::",   "futex_",  "runtime.",
+	"core::", "alloc::",  "<std::",  "<core::", "<alloc::"};
 
 static bool begins_with(const char *text, const char *const *list, size_t count)
 {

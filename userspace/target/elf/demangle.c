@@ -58,6 +58,7 @@ static const char *demangle_here(const char *symbol, char text[DEMANGLE_MAX])
 	if (!sandbox_limited(NAME_MS, attempt_make, &attempt) || !attempt.whole)
 		return NULL;
 	text[attempt.len] = '\0';
+	demangle_rust_old(text);
 	return text;
 }
 
