@@ -249,7 +249,12 @@ static void callers_add(const struct callers *callers, uint32_t place)
 	vec_add(&places->callers, place);
 }
 
-/* main() says nothing: everything is within it. */
+/* Everything is within these. */
+static bool is_outermost(const char *function)
+{
+	return !strcmp(function, "main") || !strcmp(function, "_start");
+}
+
 static void callers_frame(const struct stack_frame *frame, void *arg)
 {
 	struct callers *callers = arg;
@@ -257,14 +262,14 @@ static void callers_frame(const struct stack_frame *frame, void *arg)
 	struct sample_place place = {.syscall = -1};
 	bool python = stack_frame_is_python(frame);
 
-	if (!frame->function || frame->cut || frame->inlined || (python && !frame->file))
+	if (!frame->function || frame->cut || (python && !frame->file))
 		return;
 	if (python && !callers->python) {
 		callers->python = true;
 		places->callers.len = callers->begin;
 	}
 	if (!python && (callers->python || stack_frame_is_common(frame) ||
-			stack_frame_is_interpreter(frame) || !strcmp(frame->function, "main")))
+			stack_frame_is_interpreter(frame) || is_outermost(frame->function)))
 		return;
 	place.function = python ? python_text(places, frame->function, frame->file, false)
 				: text_of(places, frame->function);
