@@ -123,6 +123,43 @@ def test_a_cpu_whose_events_are_refused_is_said_and_the_others_have_theirs(waffl
     assert {row["cpu"] for row in Capture(waffle, path).records("sample")} == {0}
 
 
+LIBRARY = """
+import base64, zlib
+def inner(data):
+    for level in (1, 5, 9):
+        zlib.compress(data, level)
+def outer(data):
+    inner(data)
+"""
+APP = """
+import sys, time
+sys.path.insert(0, sys.argv[1])
+import packer
+def step():
+    packer.outer(b"some text " * 10000)
+def main():
+    end = time.monotonic() + 2
+    while time.monotonic() < end:
+        step()
+main()
+"""
+
+
+@pytest.mark.parametrize("folder", ("app/venv/lib/site-packages", "elsewhere"))
+def test_the_own_function_that_calls_a_library_is_named(waffle, tmp_path, folder):
+    (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "app").mkdir(exist_ok=True)
+    (tmp_path / folder / "packer.py").write_text(LIBRARY, encoding="utf-8")
+    app = tmp_path / "app" / "app.py"
+    app.write_text(APP, encoding="utf-8")
+    path = tmp_path / "own.waffle"
+    text = waffle.ok("why", "-o", path, "--", sys.executable, app, tmp_path / folder).stdout
+    assert "within inner (packer.py), from step (app.py) (" in text
+    found = json.loads(waffle.ok("why", "--json", path).stdout)
+    samples = samples_of(found["instances"][0])
+    assert samples["own"]["function"] == "step (app.py)" and samples["own"]["count"] >= 0.8 * samples["count"]
+
+
 MANY = """
 import time
 names = [f"step_{i}" for i in range(60)]

@@ -14,17 +14,16 @@ static void field_text(struct json *json, const char *key, const char *text)
 		json_null(json);
 }
 
-/* The function that most samples are within. */
-static void within_json(struct json *json, const struct why *why, const struct sample_count *counts,
-			size_t len)
+/* A function that most samples are within; NULL: none. */
+static void within_json(struct json *json, const char *key, const struct why *why,
+			const struct sample_count *within)
 {
-	const struct sample_count *within = sample_counts_within(why->sample_places, counts, len);
 	const struct sample_place *place;
 
 	if (!within)
 		return;
 	place = sample_places_get(why->sample_places, within->place);
-	json_key(json, "within");
+	json_key(json, key);
 	json_object_begin(json);
 	json_field_u64(json, "count", within->within);
 	field_text(json, "function", strtab_get(why->texts, place->text));
@@ -67,6 +66,7 @@ void samples_json(struct json *json, const struct why *why, const struct sample_
 	for (size_t i = 0; i < len && counts[i].count; i++)
 		place_json(json, why, &counts[i]);
 	json_array_end(json);
-	within_json(json, why, counts, len);
+	within_json(json, "within", why, sample_counts_within(why->sample_places, counts, len));
+	within_json(json, "own", why, sample_counts_own(why->sample_places, counts, len));
 	json_object_end(json);
 }

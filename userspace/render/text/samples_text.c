@@ -39,10 +39,10 @@ static char *item_text(const struct sample_places *places, const struct sample_c
 	return text;
 }
 
-/* Returns " (58 samples)", or with a function "; 90 % within step (train.py) (58 samples)", from
- * malloc(). */
+/* Returns " (58 samples)", or with functions "; 90 % within forward (mlp.py), from step (train.py)
+ * (58 samples)", from malloc(). */
 static char *end_text(const struct sample_places *places, const struct sample_count *within,
-		      uint64_t total, bool first)
+		      const struct sample_count *own, uint64_t total, bool first)
 {
 	char number[UNITS_TEXT], *text = NULL;
 	size_t size;
@@ -52,6 +52,10 @@ static char *end_text(const struct sample_places *places, const struct sample_co
 		fprintf(out, "%s%u %% within ", first ? "" : "; ",
 			sample_percent(within->within, total));
 		put_shortened(out, sample_place_function(places, within->place), WITHIN_COLUMNS);
+	}
+	if (own) {
+		fputs(within ? ", from " : "; from ", out);
+		put_shortened(out, sample_place_function(places, own->place), WITHIN_COLUMNS);
 	}
 	fprintf(out, " (%s samples)", units_format_count(number, total));
 	memory_require(!fclose(out));
@@ -70,7 +74,7 @@ void samples_print(FILE *out, const struct sample_places *places, const struct s
 	if (total < SAMPLE_COUNT_MIN)
 		return;
 	none = within && sample_percent(counts[0].count, total) < PERCENT_MIN;
-	end = end_text(places, within, total, none);
+	end = end_text(places, within, sample_counts_own(places, counts, len), total, none);
 	at = (unsigned)fprintf(out, "%*srunning: ", indent, "") + terminal_columns(end);
 	for (size_t i = 0; i < len && i < PLACES_SHOWN && !none; i++) {
 		unsigned percent = sample_percent(counts[i].count, total);

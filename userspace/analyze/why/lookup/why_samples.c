@@ -249,6 +249,13 @@ static void callers_add(const struct callers *callers, uint32_t place)
 	vec_add(&places->callers, place);
 }
 
+/* Where installers put packages, and Python its own library; "<frozen importlib._bootstrap>". */
+static bool is_of_library(const char *source)
+{
+	return *source == '<' || strstr(source, "/site-packages/") ||
+	       strstr(source, "/dist-packages/") || strstr(source, "/lib/python");
+}
+
 /* Everything is within these. */
 static bool is_outermost(const char *function)
 {
@@ -275,6 +282,7 @@ static void callers_frame(const struct stack_frame *frame, void *arg)
 				: text_of(places, frame->function);
 	place.text = place.function;
 	place.module = text_of(places, frame->module ? path_base(frame->module) : NULL);
+	place.source = text_of(places, python && !is_of_library(frame->file) ? frame->file : NULL);
 	callers_add(callers, place_number(places, &place));
 }
 
@@ -525,25 +533,74 @@ static bool have_one_function(const struct sample_place *a, const struct sample_
 	return a->function && a->function == b->function && a->module == b->module;
 }
 
+static bool is_within_half(const struct sample_count *count, uint64_t total)
+{
+	return count->within && (uint64_t)count->within * 2 >= total;
+}
+
+static double depth_of(const struct sample_count *count)
+{
+	return (double)count->depth / count->within;
+}
+
+static bool is_of_first(const struct sample_places *places, const struct sample_count *counts,
+			const struct sample_count *count)
+{
+	return have_one_function(sample_places_get(places, count->place),
+				 sample_places_get(places, counts->place));
+}
+
 const struct sample_count *sample_counts_within(const struct sample_places *places,
 						const struct sample_count *counts, size_t len)
 {
 	uint64_t total = sample_counts_total(counts, len);
 	const struct sample_count *found = NULL;
 
-	for (size_t i = 0; i < len; i++) {
-		const struct sample_count *count = &counts[i];
+	for (size_t i = 0; i < len; i++)
+		if (is_within_half(&counts[i], total) &&
+		    (!found || depth_of(&counts[i]) > depth_of(found)))
+			found = &counts[i];
+	return found && is_of_first(places, counts, found) ? NULL : found;
+}
 
-		if (!count->within || (uint64_t)count->within * 2 < total)
-			continue;
-		if (!found ||
-		    (double)count->depth / count->within > (double)found->depth / found->within)
-			found = count;
-	}
-	if (found && have_one_function(sample_places_get(places, found->place),
-				       sample_places_get(places, counts->place)))
-		return NULL;
-	return found;
+static const char *source_of(const struct sample_places *places, const struct sample_count *count)
+{
+	return strtab_get(places->texts, sample_places_get(places, count->place)->source);
+}
+
+/* The length of the path of the folder of the outermost function that is in no folder for
+ * libraries, with its '/'. 0: there is none. */
+static size_t own_folder(const struct sample_places *places, const struct sample_count *counts,
+			 size_t len, const char **folder)
+{
+	uint64_t total = sample_counts_total(counts, len);
+	const struct sample_count *outermost = NULL;
+
+	for (size_t i = 0; i < len; i++)
+		if (is_within_half(&counts[i], total) && *source_of(places, &counts[i]) &&
+		    (!outermost || depth_of(&counts[i]) < depth_of(outermost)))
+			outermost = &counts[i];
+	if (!outermost)
+		return 0;
+	*folder = source_of(places, outermost);
+	return (size_t)(path_base(*folder) - *folder);
+}
+
+const struct sample_count *sample_counts_own(const struct sample_places *places,
+					     const struct sample_count *counts, size_t len)
+{
+	const struct sample_count *within = sample_counts_within(places, counts, len);
+	uint64_t total = sample_counts_total(counts, len);
+	const struct sample_count *found = NULL;
+	const char *folder = "";
+	size_t folder_len = own_folder(places, counts, len, &folder);
+
+	for (size_t i = 0; folder_len && i < len; i++)
+		if (is_within_half(&counts[i], total) &&
+		    !strncmp(source_of(places, &counts[i]), folder, folder_len) &&
+		    (!found || depth_of(&counts[i]) > depth_of(found)))
+			found = &counts[i];
+	return found && (found == within || is_of_first(places, counts, found)) ? NULL : found;
 }
 
 unsigned sample_percent(uint64_t count, uint64_t total)

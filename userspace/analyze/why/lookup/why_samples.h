@@ -38,6 +38,9 @@ struct sample_place {
 	uint32_t text;
 	uint32_t function; /* the same without what the interpreter did for it */
 	uint32_t module;   /* base name of the function's file; 0: none */
+	/* Of a function of Python that samples are within: the path of its source, unless it is in
+	 * a folder for libraries; 0: none. */
+	uint32_t source;
 	/* In no known file: what may have generated the code, such as "the JVM"; 0: unknown. */
 	uint32_t generator;
 };
@@ -85,6 +88,13 @@ uint64_t sample_counts_total(const struct sample_count *counts, size_t len);
  * is the function of the first place. */
 const struct sample_count *sample_counts_within(const struct sample_places *places,
 						const struct sample_count *counts, size_t len);
+
+/* The innermost function of Python that at least half of the samples are within, and that is of the
+ * program itself: its source is in the folder, or in one below it, of the outermost such function
+ * that is in no folder for libraries. NULL: there is none, or it is the function of the first place
+ * or that of sample_counts_within(). */
+const struct sample_count *sample_counts_own(const struct sample_places *places,
+					     const struct sample_count *counts, size_t len);
 
 /* With fewer samples, nothing is printed for people. */
 #define SAMPLE_COUNT_MIN 10
