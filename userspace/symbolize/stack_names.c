@@ -340,6 +340,13 @@ bool stack_frame_is_python(const struct stack_frame *frame)
 	return frame->module && !strcmp(frame->module, PYTHON_MODULE);
 }
 
+/* "<frozen importlib._bootstrap>" is Python's own as well. */
+bool stack_source_is_library(const char *file)
+{
+	return *file == '<' || strstr(file, "/site-packages/") || strstr(file, "/dist-packages/") ||
+	       strstr(file, "/lib/python");
+}
+
 struct inner_search {
 	struct stack_frame *inner;
 	bool found;
@@ -365,6 +372,54 @@ bool stack_names_inner(struct stack_names *names, uint32_t stack, uint64_t ts,
 
 	stack_names_each(names, stack, ts, inner_frame, &search);
 	return search.found || search.interpreter;
+}
+
+struct own_search {
+	const char *outermost; /* source of the outermost function that is in no library */
+	size_t folder;         /* length of its folder's path */
+	struct stack_frame *own;
+	bool found;
+};
+
+static bool has_own_source(const struct stack_frame *frame)
+{
+	return frame->function && frame->file && stack_frame_is_python(frame) &&
+	       !stack_source_is_library(frame->file);
+}
+
+static void outermost_frame(const struct stack_frame *frame, void *arg)
+{
+	struct own_search *search = arg;
+
+	if (has_own_source(frame))
+		search->outermost = frame->file;
+}
+
+static void own_frame(const struct stack_frame *frame, void *arg)
+{
+	struct own_search *search = arg;
+
+	if (search->found || !has_own_source(frame) ||
+	    strncmp(frame->file, search->outermost, search->folder) != 0)
+		return;
+	*search->own = *frame;
+	search->found = true;
+}
+
+bool stack_names_own(struct stack_names *names, uint32_t stack, uint64_t ts,
+		     struct stack_frame *own)
+{
+	struct own_search search = {.own = own};
+	struct stack_frame inner;
+
+	stack_names_each(names, stack, ts, outermost_frame, &search);
+	if (!search.outermost)
+		return false;
+	search.folder = (size_t)(path_base(search.outermost) - search.outermost);
+	if (search.folder)
+		stack_names_each(names, stack, ts, own_frame, &search);
+	return search.found && (!stack_names_inner(names, stack, ts, &inner) ||
+				inner.function != own->function || inner.line != own->line);
 }
 
 const char *stack_names_generator(struct stack_names *names, uint32_t pid, uint64_t address,

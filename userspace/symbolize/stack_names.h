@@ -61,6 +61,12 @@ uint32_t stack_names_all(struct stack_names *names, uint32_t stack, uint64_t ts,
 bool stack_names_inner(struct stack_names *names, uint32_t stack, uint64_t ts,
 		       struct stack_frame *inner);
 
+/* Finds the innermost function of Python that is the program's own, and not the frame of
+ * stack_names_inner(): its source is in the folder, or in one below it, of the outermost function of
+ * the stack that is in no library of Python. False: there is none. */
+bool stack_names_own(struct stack_names *names, uint32_t stack, uint64_t ts,
+		     struct stack_frame *own);
+
 /* Whether a frame is of the C library or another one that every program has. */
 bool stack_frame_is_common(const struct stack_frame *frame);
 /* Whether a frame is of CPython or of a module of its standard library in C. What the program was
@@ -68,6 +74,9 @@ bool stack_frame_is_common(const struct stack_frame *frame);
 bool stack_frame_is_interpreter(const struct stack_frame *frame);
 /* Whether a frame is a function of Python. */
 bool stack_frame_is_python(const struct stack_frame *frame);
+/* Whether the source of a function of Python is in a folder for libraries, or in none: that of
+ * Python itself, or one in which installers put packages. */
+bool stack_source_is_library(const char *file);
 
 /*
  * The run-time that may have generated the code at an address of a process: "the JVM". NULL: the

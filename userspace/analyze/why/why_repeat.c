@@ -138,7 +138,9 @@ static bool is_skipped(const struct stack_frame *frame)
 					      "ld-",     "python", "libpython"};
 	const char *base;
 
-	if (frame->kernel || frame->inlined || !frame->function || !frame->module)
+	/* "<shop::Cart as core::fmt::Debug>::fmt" is written in another way in a probe spec. */
+	if (frame->kernel || frame->inlined || !frame->function || !frame->module ||
+	    *frame->function == '<')
 		return true;
 	base = path_base(frame->module);
 	for (size_t i = 0; i < sizeof(modules) / sizeof(modules[0]); i++)

@@ -254,7 +254,7 @@ static bool read_rust(struct func_name *name, const char *symbol, const char *en
 		return false;
 	memcpy(mangled, symbol, len);
 	mangled[len] = '\0';
-	if (!demangle(mangled, name->whole))
+	if (!demangle_as_written(mangled, name->whole))
 		return false;
 	name->clone = false;
 	name->at = split(name->whole, strlen(name->whole));
@@ -271,7 +271,7 @@ bool func_name_read(struct func_name *name, const char *symbol)
 		return false;
 	if (end)
 		return read_rust(name, symbol, end);
-	if (!demangle(symbol, name->whole))
+	if (!demangle_as_written(symbol, name->whole))
 		return false;
 	name->clone = !is_renamed(symbol + strcspn(symbol, "."));
 	note = strstr(name->whole, " [clone ");

@@ -71,7 +71,7 @@ static void put_python_line(const struct why_printer *printer, const struct stac
 bool why_put_function(const struct why_printer *printer, uint32_t wait, const char *before)
 {
 	const struct model_wait *of;
-	struct stack_frame inner;
+	struct stack_frame inner, own;
 
 	if (wait >= printer->model->waits.len)
 		return false;
@@ -81,6 +81,11 @@ bool why_put_function(const struct why_printer *printer, uint32_t wait, const ch
 	fputs(before, printer->out);
 	why_put(printer, inner.function);
 	put_python_line(printer, &inner);
+	if (stack_names_own(printer->view->names, of->user_stack, of->from_ts, &own)) {
+		fputs(", from ", printer->out);
+		why_put(printer, own.function);
+		put_python_line(printer, &own);
+	}
 	return true;
 }
 

@@ -58,7 +58,6 @@ static const char *demangle_here(const char *symbol, char text[DEMANGLE_MAX])
 	if (!sandbox_limited(NAME_MS, attempt_make, &attempt) || !attempt.whole)
 		return NULL;
 	text[attempt.len] = '\0';
-	demangle_rust_old(text);
 	return text;
 }
 
@@ -81,7 +80,7 @@ int demangle_serve(struct wire_in *request, int fd, struct wire_out *reply, void
 
 		if (!symbol)
 			return -EINVAL;
-		wire_put_text(reply, demangle(symbol, text));
+		wire_put_text(reply, demangle_as_written(symbol, text));
 	} while (!wire_in_done(request) && clock_monotonic_ns() < until_ns);
 	return 0;
 }
@@ -133,17 +132,25 @@ static void demangle_batch_here(const char *const *symbols, size_t count, char *
 	char text[DEMANGLE_MAX];
 
 	for (size_t i = 0; i < count; i++)
-		if (demangle(symbols[i], text))
+		if (demangle_as_written(symbols[i], text))
 			names[i] = strdup(text);
 }
 
-void demangle_batch(const char *const *symbols, size_t count, char **names)
+static void batch(const char *const *symbols, size_t count, char **names)
 {
 	memset(names, 0, count * sizeof(*names));
 	(worker_is_there() ? demangle_batch_remote : demangle_batch_here)(symbols, count, names);
 }
 
-const char *demangle(const char *symbol, char text[DEMANGLE_MAX])
+void demangle_batch(const char *const *symbols, size_t count, char **names)
+{
+	batch(symbols, count, names);
+	for (size_t i = 0; i < count; i++)
+		if (names[i])
+			demangle_rust_old(names[i]);
+}
+
+const char *demangle_as_written(const char *symbol, char text[DEMANGLE_MAX])
 {
 	char *name = NULL;
 
@@ -151,9 +158,17 @@ const char *demangle(const char *symbol, char text[DEMANGLE_MAX])
 		return NULL;
 	if (!worker_is_there())
 		return demangle_here(symbol, text);
-	demangle_batch(&symbol, 1, &name);
+	batch(&symbol, 1, &name);
 	if (name)
 		strcpy(text, name);
 	free(name);
 	return name ? text : NULL;
+}
+
+const char *demangle(const char *symbol, char text[DEMANGLE_MAX])
+{
+	if (!demangle_as_written(symbol, text))
+		return NULL;
+	demangle_rust_old(text);
+	return text;
 }

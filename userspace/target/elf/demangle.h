@@ -20,6 +20,9 @@
  * use several hundred kB of stack.
  */
 const char *demangle(const char *symbol, char text[DEMANGLE_MAX]);
+/* The same, but an older name of Rust keeps the escapes and the hash that the symbol has: that is
+ * how users write such a function. */
+const char *demangle_as_written(const char *symbol, char text[DEMANGLE_MAX]);
 
 /* Demangles many symbols with few requests to the worker, since a request takes longer than a name.
  * Each of `names` becomes what demangle() returns, as a copy that the caller frees. */

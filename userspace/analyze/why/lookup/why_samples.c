@@ -249,13 +249,6 @@ static void callers_add(const struct callers *callers, uint32_t place)
 	vec_add(&places->callers, place);
 }
 
-/* Where installers put packages, and Python its own library; "<frozen importlib._bootstrap>". */
-static bool is_of_library(const char *source)
-{
-	return *source == '<' || strstr(source, "/site-packages/") ||
-	       strstr(source, "/dist-packages/") || strstr(source, "/lib/python");
-}
-
 /* Everything is within these. */
 static bool is_outermost(const char *function)
 {
@@ -282,7 +275,8 @@ static void callers_frame(const struct stack_frame *frame, void *arg)
 				: text_of(places, frame->function);
 	place.text = place.function;
 	place.module = text_of(places, frame->module ? path_base(frame->module) : NULL);
-	place.source = text_of(places, python && !is_of_library(frame->file) ? frame->file : NULL);
+	place.source = text_of(places, python && !stack_source_is_library(frame->file) ? frame->file
+										       : NULL);
 	callers_add(callers, place_number(places, &place));
 }
 
