@@ -505,10 +505,10 @@ static void test_a_late_attach_is_aligned_by_order_and_times(void **state)
 	}
 }
 
-/* Rank 0 sends a message every 100 ns. Rank 1 receives all but the first, `delay` after they were
- * sent, and asks for each of them `early` before that. */
-static struct model_comm *late_messages(struct mpi_job *job, bool pointers, uint64_t early,
-					uint64_t delay, uint64_t id[2][5],
+/* Rank 0 sends a message every 100 ns, which takes `sends`. Rank 1 receives all but the first,
+ * `delay` after the send began, and asks for each of them `early` before that. */
+static struct model_comm *late_messages(struct mpi_job *job, bool pointers, uint64_t sends,
+					uint64_t early, uint64_t delay, uint64_t id[2][5],
 					const struct model **model)
 {
 	struct mpi_name world;
@@ -522,7 +522,7 @@ static struct model_comm *late_messages(struct mpi_job *job, bool pointers, uint
 		uint64_t ts = 2000 + 100 * i;
 
 		world = mpi_world(job, 0);
-		id[0][i] = mpi_call(job, 0, ts, ts + 5, MPI_SITE_SEND, &world, 1, 5);
+		id[0][i] = mpi_call(job, 0, ts, ts + sends, MPI_SITE_SEND, &world, 1, 5);
 		world = mpi_world(job, 1);
 		if (i)
 			id[1][i] = mpi_call(job, 1, ts + delay - early, ts + delay, MPI_SITE_RECV,
@@ -542,7 +542,24 @@ static void test_messages_of_a_late_attach_are_matched_by_the_waits(void **state
 		struct mpi_job job;
 		uint64_t id[2][5];
 
-		comm = late_messages(&job, pointers, 90, 10, id, &model);
+		comm = late_messages(&job, pointers, 5, 90, 10, id, &model);
+		check_by_order(model, comm, id, 2, 1);
+		mpi_free(&job, comm);
+	}
+}
+
+/* A sender that waited for the next receive had to: its message was a long one. */
+static void test_long_messages_of_a_late_attach_are_matched_by_the_waits_to_send(void **state)
+{
+	(void)state;
+	FOR_BOTH(pointers)
+	{
+		const struct model *model;
+		struct model_comm *comm;
+		struct mpi_job job;
+		uint64_t id[2][5];
+
+		comm = late_messages(&job, pointers, 60, 12, 62, id, &model);
 		check_by_order(model, comm, id, 2, 1);
 		mpi_free(&job, comm);
 	}
@@ -559,7 +576,7 @@ static void test_messages_of_a_late_attach_without_waits_are_not_matched(void **
 		struct mpi_job job;
 		uint64_t id[2][5];
 
-		comm = late_messages(&job, pointers, 10, 60, id, &model);
+		comm = late_messages(&job, pointers, 5, 10, 60, id, &model);
 		assert_int_equal(model_collectives_unaligned(comm), 9);
 		assert_int_equal(must_find(model, comm, id[1][3])->alignment, COLLECTIVE_ALONE);
 		mpi_free(&job, comm);
@@ -975,6 +992,8 @@ int main(void)
 		cmocka_unit_test(test_different_collectives_at_one_number_are_a_disorder),
 		cmocka_unit_test(test_a_late_attach_is_aligned_by_order_and_times),
 		cmocka_unit_test(test_messages_of_a_late_attach_are_matched_by_the_waits),
+		cmocka_unit_test(
+			test_long_messages_of_a_late_attach_are_matched_by_the_waits_to_send),
 		cmocka_unit_test(test_messages_of_a_late_attach_without_waits_are_not_matched),
 		cmocka_unit_test(
 			test_broadcasts_of_a_late_attach_are_matched_by_the_waits_for_the_root),

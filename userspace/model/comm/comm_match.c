@@ -15,6 +15,9 @@
  *	send      |  |        |         |
  *	receive  --- ---------- ----------     each ends when a message comes: nothing was under way
  *	receive   - - -   - -  -               messages were there before: the shift is not known
+ *
+ * A long message is not sent before its receiver has come. Nobody knows which ones are long. So if
+ *the receivers did not wait, the senders may have, and we try the same the other way round.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -270,11 +273,11 @@ static bool proves_arrival(const struct comm_call *call, const struct member *ot
 	       (call->flow == FLOW_TO_ROOT && call->root == call->rank);
 }
 
-/* A rank leaves a collective only after the other rank has entered it. *bound becomes the smallest
- * offset from positions of `other` to those of `done` with which that holds. False: no call of
- * `done` proves anything. */
+/* A rank leaves a collective only after the other rank has entered it; with `any`, that is assumed
+ * of all calls. *bound becomes the smallest offset from positions of `other` to those of `done`
+ * with which that holds. False: no call of `done` proves anything. */
 static bool shift_bound(const struct work *work, const struct member *done,
-			const struct member *other, int64_t *bound)
+			const struct member *other, bool any, int64_t *bound)
 {
 	bool known = false;
 
@@ -282,7 +285,7 @@ static bool shift_bound(const struct work *work, const struct member *done,
 		const struct comm_call *call = call_at(work, done, i);
 		int64_t ahead;
 
-		if (!proves_arrival(call, other) || call->end_ts == UINT64_MAX)
+		if (!(any || proves_arrival(call, other)) || call->end_ts == UINT64_MAX)
 			continue;
 		ahead = position(work, done, i) - reached(work, other, call->end_ts);
 		if (!known || ahead > *bound)
@@ -317,9 +320,9 @@ static uint64_t wait_begin(const struct work *work, const struct comm_call *call
 }
 
 /* How long calls of `done` waited until the calls of `other` began that are `ahead` positions
- * before theirs. *total: how long they took. */
+ * before theirs. *total: how long they took. `any`: see shift_bound(). */
 static uint64_t waited_ns(const struct work *work, const struct member *done,
-			  const struct member *other, int64_t ahead, uint64_t *total)
+			  const struct member *other, int64_t ahead, bool any, uint64_t *total)
 {
 	int64_t first = position(work, other, 0);
 	uint64_t sum = 0;
@@ -330,7 +333,7 @@ static uint64_t waited_ns(const struct work *work, const struct member *done,
 		int64_t at = position(work, done, i) - ahead - first;
 		uint64_t from = wait_begin(work, call), ts;
 
-		if (!proves_arrival(call, other) || call->end_ts == UINT64_MAX || at < 0 ||
+		if (!(any || proves_arrival(call, other)) || call->end_ts == UINT64_MAX || at < 0 ||
 		    at >= (int64_t)other->count || from >= call->end_ts)
 			continue;
 		ts = call_at(work, other, (size_t)at)->arrival_ts;
@@ -357,27 +360,44 @@ static bool has_unsure(const struct work *work, const struct member *member)
  * explains most of the time that `done` took, and the next one much less.
  */
 static bool is_explained(const struct work *work, const struct member *done,
-			 const struct member *other, int64_t ahead)
+			 const struct member *other, int64_t ahead, bool any)
 {
 	uint64_t total, next_total, waited, next;
 
 	if (has_unsure(work, done) || has_unsure(work, other))
 		return false;
-	waited = waited_ns(work, done, other, ahead, &total);
-	next = waited_ns(work, done, other, ahead + 1, &next_total);
+	waited = waited_ns(work, done, other, ahead, any, &total);
+	next = waited_ns(work, done, other, ahead + 1, any, &next_total);
 	return waited && waited > total / 2 && next < waited / 2;
 }
 
-/* Only one of the members waits for the other. */
+/* Whether the senders of messages may have waited for the receivers, which come at least `ahead`
+ * positions before them. Then *back is how far the receivers are ahead of the senders. */
+static bool senders_wait(const struct work *work, const struct member *receiver,
+			 const struct member *sender, int64_t ahead, int64_t *back)
+{
+	return call_at(work, sender, 0)->from != MODEL_NONE &&
+	       shift_bound(work, sender, receiver, true, back) && *back <= -ahead &&
+	       is_explained(work, sender, receiver, *back, true);
+}
+
+/* Only one of the members certainly waits for the other. */
 static void align_one_way(const struct work *work, struct member *base, struct member *member,
 			  bool base_waits, int64_t ahead)
 {
-	int64_t shift = base_waits ? ahead : -ahead;
+	const struct member *waits = base_waits ? base : member;
+	const struct member *other = base_waits ? member : base;
+	int64_t back;
 
-	member->aligned = shift_fits(work, base, member, shift) &&
-			  (base_waits ? is_explained(work, base, member, ahead)
-				      : is_explained(work, member, base, ahead));
-	member->shift = member->aligned ? shift : 0;
+	member->aligned = is_explained(work, waits, other, ahead, false);
+	if (!member->aligned && senders_wait(work, waits, other, ahead, &back)) {
+		member->aligned = true;
+		ahead = -back;
+	}
+	member->shift = base_waits ? ahead : -ahead;
+	member->aligned = member->aligned && shift_fits(work, base, member, member->shift);
+	if (!member->aligned)
+		member->shift = 0;
 }
 
 /* Sets member->aligned if exactly one shift is possible. */
@@ -395,8 +415,8 @@ static void align(struct work *work, struct member *base, struct member *member)
 	coming_set(work, member);
 	/* If base has finished p, the member has reached p - shift: shift >= low. If the member has
 	 * finished p, base has reached p + shift: shift <= -back. */
-	base_waits = shift_bound(work, base, member, &low);
-	member_waits = shift_bound(work, member, base, &back);
+	base_waits = shift_bound(work, base, member, false, &low);
+	member_waits = shift_bound(work, member, base, false, &back);
 	if (base_waits != member_waits)
 		align_one_way(work, base, member, base_waits, base_waits ? low : back);
 	if (!base_waits || !member_waits || low > -back || -back - low >= SHIFTS_MAX)
@@ -429,8 +449,8 @@ static bool is_possible(const struct work *work, struct member *base, struct mem
 		return true;
 	coming_set(work, base);
 	coming_set(work, member);
-	return (!shift_bound(work, base, member, &low) || low <= 0) &&
-	       (!shift_bound(work, member, base, &back) || back <= 0);
+	return (!shift_bound(work, base, member, false, &low) || low <= 0) &&
+	       (!shift_bound(work, member, base, false, &back) || back <= 0);
 }
 
 static void align_member(struct work *work, struct member *base, struct member *member)
