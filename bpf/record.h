@@ -571,8 +571,8 @@ struct waffle_rec_open_wait {
 #define WAFFLE_OPEN_WAIT_WORD 4u
 /* It is no lock: the thread waits for the end of that thread (pthread_join()). */
 #define WAFFLE_OPEN_WAIT_JOIN 8u
-/* The futex is in memory of the process alone, or the wait is for the end of a thread of it, and has no
- * timeout: only another thread of the process can end it, or a signal. */
+/* The futex is in memory of the process alone, or the wait is for the end of a thread of it, and
+ * has no timeout: only another thread of the process can end it, or a signal. */
 #define WAFFLE_OPEN_WAIT_INSIDE 16u
 
 /* The addresses of a socket of IPv4 or IPv6, when a wait for it ended. The socket may be closed

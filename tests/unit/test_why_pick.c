@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "analyze/why/why_asker.h"
+#include "analyze/why/why_asker_internal.h"
 #include "analyze/why/why_busiest.h"
 #include "why_capture.h"
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "analyze/why/why_small_spans.h"
+#include "analyze/why/why_small_spans_internal.h"
 #include "why_capture.h"
 
 #define MS 1000000ull

@@ -62,8 +62,8 @@ bool stack_names_inner(struct stack_names *names, uint32_t stack, uint64_t ts,
 		       struct stack_frame *inner);
 
 /* Finds the innermost function of Python that is the program's own, and not the frame of
- * stack_names_inner(): its source is in the folder, or in one below it, of the outermost function of
- * the stack that is in no library of Python. False: there is none. */
+ * stack_names_inner(): its source is in the folder, or in one below it, of the outermost function
+ * of the stack that is in no library of Python. False: there is none. */
 bool stack_names_own(struct stack_names *names, uint32_t stack, uint64_t ts,
 		     struct stack_frame *own);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyze/why/why_asker.h"
+#include "analyze/why/why_asker_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -34,7 +34,7 @@ enum among {
 	AMONG_BUSY_ROOTS, /* of these, those that ran or waited for a CPU for `least_ns` */
 };
 
-struct choice {
+struct candidates {
 	const struct model *model;
 	struct stack_names *names;
 };
@@ -45,19 +45,18 @@ static uint64_t length_of(const struct model *model)
 }
 
 /* Whether a thread is one of the JVM's own, which does little. */
-static bool is_idle_jvm(const struct choice *choice, uint32_t thread)
+static bool is_idle_jvm(const struct candidates *from, uint32_t thread)
 {
-	return choice->model->threads.data[thread].running_ns <=
-		       length_of(choice->model) / JVM_PARTS &&
-	       why_jvm_is_own_thread(choice->model, choice->names, thread);
+	return from->model->threads.data[thread].running_ns <= length_of(from->model) / JVM_PARTS &&
+	       why_jvm_is_own_thread(from->model, from->names, thread);
 }
 
 /* The thread that ran longest, of those that lived for at least `least_ns`. Of several that did not
  * run, one that waits for a socket says more. */
-static const struct model_thread *busiest_of(const struct choice *choice, uint64_t least_ns,
+static const struct model_thread *busiest_of(const struct candidates *from, uint64_t least_ns,
 					     enum among among)
 {
-	const struct model *model = choice->model;
+	const struct model *model = from->model;
 	uint32_t busiest = MODEL_NONE;
 
 	for (uint32_t i = 0; i < model->threads.len; i++) {
@@ -67,7 +66,7 @@ static const struct model_thread *busiest_of(const struct choice *choice, uint64
 		if (among != AMONG_BUSY_ROOTS)
 			ns += thread->blocked_ns;
 		if (!thread->traced || !thread->has_sched || ns < least_ns ||
-		    (among != AMONG_ALL && !why_is_of_root(model, i)) || is_idle_jvm(choice, i))
+		    (among != AMONG_ALL && !why_is_of_root(model, i)) || is_idle_jvm(from, i))
 			continue;
 		most = busiest == MODEL_NONE ? 0 : model->threads.data[busiest].running_ns;
 		if (busiest == MODEL_NONE || thread->running_ns > most ||
@@ -79,10 +78,10 @@ static const struct model_thread *busiest_of(const struct choice *choice, uint64
 
 /* The busiest thread of all. A child that ran for at most twice as long as a thread of a process
  * that the user named may have run for that one, which is chosen instead. */
-static const struct model_thread *busiest_of_any(const struct choice *choice, uint64_t least_ns)
+static const struct model_thread *busiest_of_any(const struct candidates *from, uint64_t least_ns)
 {
-	const struct model_thread *busiest = busiest_of(choice, least_ns, AMONG_ALL);
-	const struct model_thread *root = busiest_of(choice, least_ns, AMONG_ROOTS);
+	const struct model_thread *busiest = busiest_of(from, least_ns, AMONG_ALL);
+	const struct model_thread *root = busiest_of(from, least_ns, AMONG_ROOTS);
 
 	return root && root->running_ns && root->running_ns >= busiest->running_ns / 2 ? root
 										       : busiest;
@@ -90,13 +89,13 @@ static const struct model_thread *busiest_of_any(const struct choice *choice, ui
 
 /* A thread that lives only briefly explains little. If there are many of them, as in a shell script
  * or with a thread for each request, a thread that waits for them explains all of them. */
-static const struct model_thread *busiest_thread(const struct choice *choice)
+static const struct model_thread *busiest_thread(const struct candidates *from)
 {
-	uint64_t length = length_of(choice->model);
+	uint64_t length = length_of(from->model);
 
-	return busiest_of(choice, length / 2, AMONG_BUSY_ROOTS)
-		       ?: busiest_of_any(choice, length / 2)
-		       ?: busiest_of(choice, 0, AMONG_ALL);
+	return busiest_of(from, length / 2, AMONG_BUSY_ROOTS)
+		       ?: busiest_of_any(from, length / 2)
+		       ?: busiest_of(from, 0, AMONG_ALL);
 }
 
 static void choose(struct why_query *query, const struct model *model,
@@ -125,16 +124,16 @@ static bool is_of_runtime(const struct why_query *query, const struct model *mod
 /* The runtime of Go moves the work of a program between its threads. If the busiest thread is one
  * of them, it explains little, and the program as a whole is chosen: that of the user, although a
  * child may run longer. */
-static void choose_go_program(struct why_query *query, const struct choice *choice,
+static void choose_go_program(struct why_query *query, const struct candidates *from,
 			      const struct model_thread *busiest)
 {
-	const struct model_thread *of_root = busiest_of(choice, 0, AMONG_ROOTS);
+	const struct model_thread *of_root = busiest_of(from, 0, AMONG_ROOTS);
 
-	if (busiest->running_ns > (choice->model->end_ts - choice->model->start_ts) / 2)
+	if (busiest->running_ns > (from->model->end_ts - from->model->start_ts) / 2)
 		return;
-	if (of_root && is_of_runtime(query, choice->model, of_root))
+	if (of_root && is_of_runtime(query, from->model, of_root))
 		busiest = of_root;
-	else if (!is_of_runtime(query, choice->model, busiest))
+	else if (!is_of_runtime(query, from->model, busiest))
 		return;
 	query->program = busiest->pid;
 	query->tid = 0;
@@ -183,8 +182,8 @@ static void choose_stuck(struct why_query *query, const struct model *model,
 
 int why_busiest_thread(struct why_query *query, const struct model *model)
 {
-	const struct choice choice = {model, query->names};
-	const struct model_thread *busiest = busiest_thread(&choice);
+	const struct candidates from = {model, query->names};
+	const struct model_thread *busiest = busiest_thread(&from);
 
 	if (!busiest)
 		return -ENOENT;
@@ -194,13 +193,13 @@ int why_busiest_thread(struct why_query *query, const struct model *model)
 
 int why_busiest_program(struct why_query *query, const struct model *model)
 {
-	const struct choice choice = {model, query->names};
-	const struct model_thread *busiest = busiest_thread(&choice);
+	const struct candidates from = {model, query->names};
+	const struct model_thread *busiest = busiest_thread(&from);
 
 	if (!busiest)
 		return -ENOENT;
 	choose(query, model, busiest);
-	choose_go_program(query, &choice, busiest);
+	choose_go_program(query, &from, busiest);
 	if (!query->program)
 		choose_stuck(query, model, busiest);
 	return 0;

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/why/why_asker.h"
+#include "analyze/why/why_asker_internal.h"
 #include "analyze/why/why_busiest.h"
-#include "analyze/why/why_small_spans.h"
+#include "analyze/why/why_small_spans_internal.h"
 #include "util/clock.h"
 #include "util/memory.h"
 #include "util/suggest.h"

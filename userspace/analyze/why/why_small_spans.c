@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyze/why/why_small_spans.h"
+#include "analyze/why/why_small_spans_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -69,11 +69,11 @@ static void add_blocked(struct thread_time *times, const struct model *model)
 	}
 }
 
-struct requests {
+struct request_sums {
 	uint64_t total_ns, longest_ns;
 };
 
-static void add_request(struct requests *requests, uint64_t ns)
+static void add_request(struct request_sums *requests, uint64_t ns)
 {
 	requests->total_ns += ns;
 	if (ns > requests->longest_ns)
@@ -81,7 +81,7 @@ static void add_request(struct requests *requests, uint64_t ns)
 }
 
 /* Sums up the spans of libraries by thread, and all requests. False: the user asked for a span. */
-static bool add_spans(struct thread_time *times, struct requests *requests,
+static bool add_spans(struct thread_time *times, struct request_sums *requests,
 		      const struct model *model)
 {
 	for (size_t i = 0; i < model->spans.len; i++) {
@@ -130,7 +130,7 @@ static uint64_t most_busy(struct thread_time *times, const struct model *model)
 	return most_ns;
 }
 
-static bool are_requests_small(const struct requests *requests, struct thread_time *times,
+static bool are_requests_small(const struct request_sums *requests, struct thread_time *times,
 			       const struct model *model)
 {
 	uint64_t length = model->end_ts - model->start_ts, busy_ns;
@@ -145,7 +145,7 @@ static bool are_requests_small(const struct requests *requests, struct thread_ti
 bool why_has_only_small_spans(const struct model *model)
 {
 	struct thread_time *times = memory_zeroed(model->threads.len, sizeof(*times));
-	struct requests requests = {0};
+	struct request_sums requests = {0};
 	bool small = add_spans(times, &requests, model) && are_small(model, times) &&
 		     are_requests_small(&requests, times, model);
 

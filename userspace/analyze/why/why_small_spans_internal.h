@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Spans that nobody asked for, and that take too little time to show why a program is slow. */
-#ifndef WAFFLE_ANALYZE_WHY_WHY_SMALL_SPANS_H
-#define WAFFLE_ANALYZE_WHY_WHY_SMALL_SPANS_H
+#ifndef WAFFLE_ANALYZE_WHY_WHY_SMALL_SPANS_INTERNAL_H
+#define WAFFLE_ANALYZE_WHY_WHY_SMALL_SPANS_INTERNAL_H
 
 #include "model/model.h"
 

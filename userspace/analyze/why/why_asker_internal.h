@@ -3,8 +3,8 @@
  * A program that asks servers that it has started itself: only their requests are spans, but they
  * do not show what the program does, nor what it asks for.
  */
-#ifndef WAFFLE_ANALYZE_WHY_WHY_ASKER_H
-#define WAFFLE_ANALYZE_WHY_WHY_ASKER_H
+#ifndef WAFFLE_ANALYZE_WHY_WHY_ASKER_INTERNAL_H
+#define WAFFLE_ANALYZE_WHY_WHY_ASKER_INTERNAL_H
 
 #include "model/model.h"
 
