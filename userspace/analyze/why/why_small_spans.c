@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyze/why/lookup/why_wait.h"
+#include "analyze/why/why_walk_types.h"
 #include "util/memory.h"
 #include "util/syscall_names.h"
 
@@ -37,9 +38,9 @@ struct thread_time {
 };
 
 /* Whether a server may wait for its next request in this call. */
-static bool may_be_idle(const struct model *model, int syscall)
+static bool may_be_idle(enum wait_call call)
 {
-	switch (wait_call_of(syscall < 0 ? NULL : syscall_name(model->meta->machine, syscall))) {
+	switch (call) {
 	case WAIT_CALL_WRITE:
 	case WAIT_CALL_SEND:
 	case WAIT_CALL_FILE_READ:
@@ -56,6 +57,10 @@ static bool may_be_idle(const struct model *model, int syscall)
 /* Sums up how long threads were blocked in calls in which they waited for no request. */
 static void add_blocked(struct thread_time *times, const struct model *model)
 {
+	bool idle[WHY_SYSCALLS];
+
+	for (int i = 0; i < WHY_SYSCALLS; i++)
+		idle[i] = may_be_idle(wait_call_of(syscall_name(model->meta->machine, i)));
 	for (size_t i = 0; i < model->switches.len; i++) {
 		const struct model_switch *sw = &model->switches.data[i];
 
@@ -64,7 +69,8 @@ static void add_blocked(struct thread_time *times, const struct model *model)
 			times[sw->next].since_ts = 0;
 		}
 		if (sw->prev < model->threads.len && !(sw->flags & WAFFLE_SWITCH_PREEMPTED) &&
-		    sw->prev_state & 0xff && !may_be_idle(model, sw->syscall))
+		    sw->prev_state & 0xff && sw->syscall >= 0 && sw->syscall < WHY_SYSCALLS &&
+		    !idle[sw->syscall])
 			times[sw->prev].since_ts = sw->ts;
 	}
 }
