@@ -634,7 +634,7 @@ static void fold_all(struct why_walk *walk, const struct why_instance *instance)
 		sum->own = sum->part.thread == instance->thread;
 		sum->place = place_of(walk, sum);
 		sum->futex = is_futex(strtab_get(walk->why->texts, sum->part.object));
-		sum->server = why_connections_to(walk, sum->part.object);
+		sum->server = why_connections_to(walk->why->texts, sum->part.object);
 	}
 	fold(walk, &fold_connections);
 	fold(walk, &fold_threads);
