@@ -61,9 +61,9 @@ static __always_inline bool in_socket_call(struct task_struct *task)
 /*
  * Whether an interrupt, not `waker` itself, woke the thread. The preemption counter would tell, but
  * per-CPU symbols are out of reach on kernels without KALLSYMS_ALL. Instead: the idle task wakes
- * nobody; a user thread outside a system call is in the kernel because of an interrupt; code on an
- * interrupt's stack belongs to an interrupt, unless it is the softirq that receives the waker's own
- * packet.
+ * nobody; a user thread outside a system call is in the kernel because of an interrupt, unless a
+ * signal ends it there; code on an interrupt's stack belongs to an interrupt, unless it is the
+ * softirq that receives the waker's own packet.
  */
 static __always_inline __u32 interrupt_flags(void *ctx, struct task_struct *waker,
 					     struct thread_state *woken)
@@ -74,7 +74,7 @@ static __always_inline __u32 interrupt_flags(void *ctx, struct task_struct *wake
 		return WAFFLE_SWITCH_WAKER_HARDIRQ;
 	if (on_interrupt_stack(ctx, waker, woken))
 		return in_socket_call(waker) ? 0 : WAFFLE_SWITCH_WAKER_HARDIRQ;
-	if (waker->flags & PF_KTHREAD)
+	if (waker->flags & (PF_KTHREAD | PF_EXITING))
 		return 0;
 	return task_syscall(waker, args) < 0 ? WAFFLE_SWITCH_WAKER_HARDIRQ : 0;
 }

@@ -2,6 +2,7 @@
 """Programs that nobody prepared, in no span: event loops, threads that poll, pools. The first cause has to be the right
 one."""
 
+import re
 import time
 
 import pytest
@@ -46,6 +47,23 @@ held, file = open(sys.argv[1], "w"), open(sys.argv[1], "w")
 fcntl.flock(held, fcntl.LOCK_EX)
 print("ready", flush=True)
 take(file)
+"""
+
+CRASH = """
+import ctypes, os, resource, time
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+def work():
+    begin = time.thread_time()
+    while time.thread_time() - begin < 0.05:
+        pass
+    ctypes.string_at(0)
+print("ready", flush=True)
+while True:
+    child = os.fork()
+    if not child:
+        work()
+    os.waitpid(child, 0)
+    time.sleep(0.02)
 """
 
 SQLITE = """
@@ -114,16 +132,16 @@ while True:
 @pytest.fixture
 def explained(waffle, start, tmp_path):
     """explained(script, *arguments): the main thread of a program in a second, as JSON and as text. The program has run
-    for a while when the capture begins."""
+    for a while when the capture begins. `options` are those of attach."""
     ask = why_json.asker(waffle)
 
-    def run(script, *arguments):
+    def run(script, *arguments, options=()):
         path = tmp_path / "program.py"
         path.write_text(script)
         program = start("python3", path, *arguments)
         program.until("ready")
         time.sleep(0.3)
-        attached = waffle.attach("-p", program.pid, "-q", "--no-report", "--stacks", "sched")
+        attached = waffle.attach("-p", program.pid, "-q", "--no-report", "--stacks", "sched", *options)
         attached.wait_ready()
         time.sleep(1.2)
         capture = attached.stop().path
@@ -165,6 +183,15 @@ def test_the_busy_handler_of_sqlite_is_a_wait_for_a_lock(explained, tmp_path):
     assert first["cause"] == "lock" and first["grade"] == "likely"
     assert first["culprit"]["tid"] is None
     assert "the lock of an SQLite database: its holder is not recorded" in first_line(text)
+
+
+@tries(3)
+def test_children_that_a_signal_ends_are_named_and_explain_the_wait_for_them(explained):
+    instance, text = explained(CRASH, options=["--tree"])
+    assert instance["causes"][0]["cause"] == "process-exit" and instance["causes"][0]["grade"] == "certain"
+    assert instance["causes"][0]["share"] > 0.4
+    assert re.match(r"\d+ processes named \S+, children of \S+ \(\d+\), were ended by SIGSEGV; "
+                    r"the longest of them lived for [\d.]+ ms\n", text), text
 
 
 @tries(3)

@@ -250,6 +250,46 @@ static void test_culprits_beyond_the_largest_are_put_together_and_nothing_is_los
 	finish(&capture, aggregate);
 }
 
+/* Each span has a connection of its own, to one of two servers; the last two have one to a third.
+ */
+static void test_connections_of_many_spans_to_one_server_are_one_cause(void **state)
+{
+	static const char *const servers[] = {"80", "80", "81", "81", "80", "82", "82"};
+	const struct why_group_cause *causes;
+	struct capture capture;
+	struct why_aggregate *aggregate;
+	uint64_t ts = 2000;
+
+	(void)state;
+	begin(&capture);
+	for (uint32_t i = 0; i < 7; i++) {
+		uint32_t number = i < 5 ? i + 1 : 6;
+		char name[32], ends[64];
+
+		snprintf(name, sizeof(name), "socket:[%u]", number);
+		snprintf(ends, sizeof(ends), "tcp 10.0.0.1:%u <-> 10.0.0.2:%s", 40000 + number,
+			 servers[i]);
+		if (number == i + 1)
+			object(&capture, name, ends);
+		add_span(&capture, &ts, 0x100 + i, NR_RECVFROM, 9000, 0);
+		wait_details(&capture, ts - 10 - 9500, ts - 10 - 500, A, number, 0, 0);
+	}
+	aggregate = aggregate_of(&capture, 0);
+
+	causes = why_aggregate_group(aggregate, SITE_STEP)->causes.data;
+	assert_int_equal(why_aggregate_group(aggregate, SITE_STEP)->causes.len, 4);
+	assert_int_equal(causes[0].total_ns, 3 * 9000);
+	assert_int_equal(causes[0].spans, 3);
+	assert_int_equal(causes[0].connections, 3);
+	assert_string_equal(strtab_get(aggregate->why->texts, causes[0].object),
+			    "connections to 10.0.0.2:80 (tcp)");
+	assert_int_equal(causes[1].connections, 2);
+	assert_int_equal(causes[2].connections, 0);
+	assert_string_equal(strtab_get(aggregate->why->texts, causes[2].object),
+			    "socket:[6] (tcp 10.0.0.1:40006 <-> 10.0.0.2:82)");
+	finish(&capture, aggregate);
+}
+
 static void test_losses_leave_nothing_certain(void **state)
 {
 	struct waffle_rec_loss loss = {.rec = {END_TS - 1000, 0, WAFFLE_REC_LOSS, 0},
@@ -389,6 +429,7 @@ int main(void)
 		cmocka_unit_test(test_own_threads_of_several_names_are_one_culprit),
 		cmocka_unit_test(
 			test_culprits_beyond_the_largest_are_put_together_and_nothing_is_lost),
+		cmocka_unit_test(test_connections_of_many_spans_to_one_server_are_one_cause),
 		cmocka_unit_test(test_losses_leave_nothing_certain),
 		cmocka_unit_test(test_what_is_not_explained_is_said_and_the_rest_still_sums),
 		cmocka_unit_test(test_sums_are_exact_and_repeat_when_there_are_many_slices),

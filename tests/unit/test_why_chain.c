@@ -82,6 +82,30 @@ static void test_wait_for_a_process_is_what_the_process_did(void **state)
 	done(&capture, why);
 }
 
+/* Outside of a system call, a thread that wakes another one looks like an interrupt. */
+static void test_a_child_that_a_signal_ends_is_no_interrupt(void **state)
+{
+	static const char *const functions[] = {"__wake_up_sync_key", "do_notify_parent", "do_exit",
+						"get_signal", "asm_exc_page_fault"};
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	kernel_stack_of(&capture, 0xffff8000, functions, 5);
+	named(&capture, 20, 20, "child");
+	waits(&capture, 1020, 1, 11, 0, S, NR_WAIT4, 20, 0, 0);
+	gets(&capture, 1030, 2, 0, 20, 11, 1030, WAFFLE_SWITCH_NEW);
+	wake_details(&capture, 1200, 20, 11, 1, HARD);
+	gets(&capture, 1200, 1, 0, 11, 20, 1200, HARD);
+	capture_end(&capture, 1210, 11, 1);
+	why = ask_span(&capture, 1300);
+	check_part(why, 0, "process-exit", 170, 20, "certain", "");
+	check_step(why, 0, 0, 11, BLOCKED, 1020, 1200);
+	assert_false(why->steps.data[part_of(why, 0)->step].interrupt);
+	done(&capture, why);
+}
+
 static void test_pipe_of_a_recorded_process_is_followed(void **state)
 {
 	struct capture capture;
@@ -523,6 +547,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_chain_of_three_threads_ends_at_the_last_one),
 		cmocka_unit_test(test_wait_for_a_process_is_what_the_process_did),
+		cmocka_unit_test(test_a_child_that_a_signal_ends_is_no_interrupt),
 		cmocka_unit_test(test_pipe_of_a_recorded_process_is_followed),
 		cmocka_unit_test(test_two_causes_are_ranked_by_their_time),
 		cmocka_unit_test(test_lost_records_are_unknown_and_lower_the_grade_beside_them),

@@ -539,6 +539,43 @@ static void test_a_connection_that_two_threads_answer_is_one(void **state)
 	done(&capture, why);
 }
 
+/* Each of `peers` answers once over one connection. Two processes have one name, two threads a
+ * number in theirs, and two other threads have the name of their process. */
+static void test_workers_and_threads_of_a_pool_that_do_the_same_are_one_cause(void **state)
+{
+	static const struct {
+		uint32_t tid, pid;
+		const char *name;
+	} peers[] = {{12, 12, "server"}, {13, 13, "server"}, {14, 14, "proxy"},
+		     {15, 14, "pool-1"}, {16, 14, "pool-2"}, {17, 14, "proxy"}};
+	struct capture capture;
+	uint64_t ts = 1010;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	object(&capture, "socket:[1]", "");
+	for (uint32_t i = 0; i < sizeof(peers) / sizeof(peers[0]); i++) {
+		named(&capture, peers[i].tid, peers[i].pid, peers[i].name);
+		gets(&capture, 1005, (uint16_t)(2 + i), 0, peers[i].tid, 0, 0, 0);
+	}
+	for (uint32_t i = 0; i < sizeof(peers) / sizeof(peers[0]); i++, ts += 20000000) {
+		waits(&capture, ts, 1, 11, 0, S, NR_READ, 1, 0, 0);
+		gets(&capture, ts + 1000 + i, 1, 0, 11, peers[i].tid, ts + 1000 + i, 0);
+		wait_details(&capture, ts, ts + 1000 + i, 11, 1, 0, 0);
+	}
+	capture_end(&capture, ts, 11, 1);
+	why = ask_span(&capture, ts + 200);
+	check_part(why, 1, "socket", 2007, 16, "likely", "socket:[1]");
+	check_part(why, 2, "socket", 2001, 13, "likely", "socket:[1]");
+	check_part(why, 3, "socket", 1005, 17, "likely", "socket:[1]");
+	check_part(why, 4, "socket", 1002, 14, "likely", "socket:[1]");
+	assert_int_equal(why->instances.data[0].part_count, 5);
+	check_printed(why, "2 threads of pool-2 (14), socket:[1]\n");
+	check_printed(why, "2 processes named server, socket:[1]\n");
+	done(&capture, why);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -558,6 +595,7 @@ int main(void)
 		cmocka_unit_test(test_few_objects_and_a_large_one_stay_apart),
 		cmocka_unit_test(test_connections_to_one_server_are_one_cause),
 		cmocka_unit_test(test_a_connection_that_two_threads_answer_is_one),
+		cmocka_unit_test(test_workers_and_threads_of_a_pool_that_do_the_same_are_one_cause),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

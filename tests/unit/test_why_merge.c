@@ -2,10 +2,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <setjmp.h>
 #include <cmocka.h>
 
 #include "analyze/why/parts/why_merge.h"
+#include "util/memory.h"
 
 enum { WORKER_A, WORKER_B, WRITER_1, WRITER_2, THREADS };
 
@@ -25,6 +27,13 @@ static void make(struct made *made)
 	made->model.threads.data = made->threads;
 	made->model.threads.len = THREADS;
 	made->why.model = &made->model;
+	made->why.texts = strtab_make();
+	for (unsigned i = 1; i < 8; i++) {
+		char text[16];
+		int len = snprintf(text, sizeof(text), "lock %u", i);
+
+		assert_int_equal(strtab_put(made->why.texts, text, (size_t)len), i);
+	}
 }
 
 static void add(struct made *made, enum why_cause cause, uint32_t thread, uint32_t object,
@@ -55,6 +64,7 @@ static void add_instance(struct made *made, uint32_t thread)
 
 static void made_free(struct made *made)
 {
+	strtab_free(made->why.texts);
 	vec_free(&made->why.parts);
 	vec_free(&made->why.instances);
 	vec_free(&made->why.places);
@@ -178,12 +188,50 @@ static void test_nothing_merges_to_nothing(void **state)
 	made_free(&made);
 }
 
+static uint32_t socket_text(struct made *made, unsigned number, const char *server)
+{
+	char text[96];
+	int len = snprintf(text, sizeof(text), "socket:[%u] (tcp 127.0.0.1:%u <-> %s)", number,
+			   40000 + number, server);
+
+	return strtab_put(made->why.texts, text, (size_t)len);
+}
+
+static void test_connections_of_several_instances_to_one_server_are_one(void **state)
+{
+	struct why_merged merged;
+	struct made made;
+
+	(void)state;
+	make(&made);
+	add_instance(&made, WORKER_A);
+	add(&made, WHY_SOCKET, WRITER_1, socket_text(&made, 1, "127.0.0.1:80"), 60,
+	    WHY_GRADE_LIKELY);
+	add(&made, WHY_SOCKET, WRITER_1, socket_text(&made, 2, "127.0.0.1:81"), 9,
+	    WHY_GRADE_LIKELY);
+	add_instance(&made, WORKER_B);
+	add(&made, WHY_SOCKET, WRITER_2, socket_text(&made, 3, "127.0.0.1:80"), 70,
+	    WHY_GRADE_LIKELY);
+	why_merge(&merged, &made.why);
+	assert_int_equal(merged.parts.len, 2);
+	assert_int_equal(merged.parts.data[0].ns, 130);
+	assert_int_equal(merged.parts.data[0].connections, 2);
+	assert_string_equal(strtab_get(made.why.texts, merged.parts.data[0].object),
+			    "connections to 127.0.0.1:80 (tcp)");
+	assert_int_equal(merged.parts.data[1].connections, 0);
+	assert_string_equal(strtab_get(made.why.texts, merged.parts.data[1].object),
+			    "socket:[2] (tcp 127.0.0.1:40002 <-> 127.0.0.1:81)");
+	why_merged_free(&merged);
+	made_free(&made);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_causes_with_culprits_of_one_name_are_one),
 		cmocka_unit_test(test_samples_of_merged_causes_are_summed_up_by_place),
 		cmocka_unit_test(test_neighbours_of_one_name_are_summed_up_over_all_instances),
+		cmocka_unit_test(test_connections_of_several_instances_to_one_server_are_one),
 		cmocka_unit_test(test_nothing_merges_to_nothing),
 	};
 

@@ -56,6 +56,31 @@ static void test_child_that_runs_longest_if_its_parent_waits(void **state)
 	assert_int_equal(busiest(&capture), 20);
 }
 
+/* A worker of io_uring runs all the time for thread 11 of its process, which waits. */
+static void test_thread_that_waits_for_its_worker_of_io_uring(void **state)
+{
+	static const struct {
+		const char *name;
+		uint32_t tid;
+	} rows[] = {
+		{"iou-wrk-11", 11}, {"iou-sqp-11", 11},  {"iou-wrk-12", 13},
+		{"iou-wrk-", 13},   {"iou-wrk-11x", 13}, {"iou-wrk-20", 13},
+	};
+	struct capture capture = {0};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		begin(&capture);
+		waits(&capture, CAPTURE_START + 1, 2, 20, 0, S, NR_READ, 0, 0, 0);
+		named(&capture, 11, 10, "parent");
+		named(&capture, 13, 10, rows[i].name);
+		gets(&capture, CAPTURE_START + 1, 1, 0, 11, 0, 0, 0);
+		waits(&capture, CAPTURE_START + 1 * MS, 1, 11, 0, S, NR_READ, 0, 0, 0);
+		gets(&capture, CAPTURE_START + 2, 3, 0, 13, 0, 0, 0);
+		assert_int_equal(busiest(&capture), rows[i].tid);
+	}
+}
+
 static void test_parent_that_waits_for_a_cpu(void **state)
 {
 	struct capture capture = {0};
@@ -152,6 +177,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_program_that_asks_its_own_server),
 		cmocka_unit_test(test_child_that_runs_longest_if_its_parent_waits),
+		cmocka_unit_test(test_thread_that_waits_for_its_worker_of_io_uring),
 		cmocka_unit_test(test_parent_that_waits_for_a_cpu),
 		cmocka_unit_test(test_parent_that_runs_less_than_its_child),
 		cmocka_unit_test(test_parent_that_runs_about_as_much_as_its_child),

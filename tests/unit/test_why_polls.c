@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -435,7 +436,7 @@ static void test_threads_of_a_pool_with_a_timer_each_are_one_cause(void **state)
 	struct why *why = waits_for_timeouts(&capture, functions, &names);
 
 	(void)state;
-	check_part(why, 0, "timer", 3 * (20 * MS - 20), 12, "likely", "futex 0x8000 and 2 more");
+	check_part(why, 0, "timer", 3 * (20 * MS - 20), 12, "likely", "3 futexes");
 	assert_int_equal(part_of(why, 0)->threads, 3);
 	assert_int_equal(part_of(why, 0)->objects, 3);
 	done_named(&capture, why, names);
@@ -451,8 +452,53 @@ static void test_threads_of_a_pool_that_wait_for_different_things_are_not_one_ca
 	struct why *why = waits_for_timeouts(&capture, functions, &names);
 
 	(void)state;
-	check_part(why, 0, "timer", 2 * (20 * MS - 20), 12, "likely", "futex 0x8000 and 1 more");
+	check_part(why, 0, "timer", 2 * (20 * MS - 20), 12, "likely", "2 futexes");
 	check_part(why, 1, "timer", 20 * MS - 20, 14, "likely", "futex 0x8080");
+	done_named(&capture, why, names);
+}
+
+/* Thread 11 waits in turn for `count` futexes until the timeout of each; from number `second` on,
+ * it does so in the functions of another stack. */
+static struct why *waits_in_turn(struct capture *capture, uint32_t count, uint32_t second,
+				 struct stack_names **names)
+{
+	static const char *const functions[] = {"wait (a.c:1)", "result (a.c:2)", "outer (a.c:3)",
+						"wait (a.c:1)", "take (a.c:4)",   "worker (a.c:5)"};
+
+	begin(capture);
+	deep_stack(capture, 2, functions, 3);
+	deep_stack(capture, 3, functions + 3, 3);
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t from = MS + i * 20 * MS, to = from + 19 * MS;
+
+		waits(capture, from, 1, 11, 0, S, NR_FUTEX, 0x8000 + 64 * i, FUTEX_COND, 0);
+		gets(capture, to, 1, 0, 11, 0, to, HARD);
+		slept_at(capture, from, to, 11, i < second ? 2 : 3);
+	}
+	return ask_named(capture, 1 + count * 20, names);
+}
+
+static void test_futexes_that_a_thread_waits_for_in_one_place_are_one_cause(void **state)
+{
+	struct stack_names *names;
+	struct capture capture;
+	struct why *why = waits_in_turn(&capture, 6, 4, &names);
+	const struct why_view view = {0};
+	char *printed = NULL;
+	size_t len = 0;
+	FILE *out = open_memstream(&printed, &len);
+
+	(void)state;
+	check_part(why, 0, "timer", 4 * 19 * MS, 11, "likely", "4 futexes");
+	check_part(why, 1, "timer", 2 * 19 * MS, 11, "likely", "2 futexes");
+	check_part(why, 2, "running", 6 * MS, 11, "certain", "");
+	assert_int_equal(part_of(why, 0)->objects, 4);
+	assert_int_equal(part_of(why, 0)->stretches, 4);
+	assert_int_equal(part_of(why, 0)->threads, 1);
+	why_print_text(why, &view, out);
+	fclose(out);
+	assert_non_null(strstr(printed, ", 4 futexes\n"));
+	free(printed);
 	done_named(&capture, why, names);
 }
 
@@ -480,8 +526,7 @@ static void test_threads_made_for_a_job_each_that_sleep_are_one_cause(void **sta
 		capture_gone(&capture, to + 5, 12 + i, WAFFLE_REC_EXIT);
 	}
 	why = ask_thread(&capture, 1 + count, NULL);
-	check_part(why, 0, "timer", count * (3 * MS / 4 - 20), 12, "likely",
-		   "futex 0x8000 and 35 more");
+	check_part(why, 0, "timer", count * (3 * MS / 4 - 20), 12, "likely", "36 futexes");
 	assert_int_equal(part_of(why, 0)->threads, count);
 	assert_string_equal(model_thread_kind_name(why->model, part_of(why, 0)->thread),
 			    "Thread-N");
@@ -505,6 +550,7 @@ int main(void)
 		cmocka_unit_test(
 			test_threads_that_sleep_in_different_places_are_causes_of_their_own),
 		cmocka_unit_test(test_threads_of_a_pool_with_a_timer_each_are_one_cause),
+		cmocka_unit_test(test_futexes_that_a_thread_waits_for_in_one_place_are_one_cause),
 		cmocka_unit_test(test_threads_made_for_a_job_each_that_sleep_are_one_cause),
 		cmocka_unit_test(
 			test_threads_of_a_pool_that_wait_for_different_things_are_not_one_cause),

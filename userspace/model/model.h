@@ -55,6 +55,7 @@ struct model_thread {
 	uint64_t born_ts;           /* when it was started; 0: unknown */
 	uint64_t first_ts, last_ts; /* of the first and last record that names it */
 	uint64_t exit_ts;           /* 0: no exit was recorded */
+	int32_t exit_code;          /* what wait(2) reports of a main thread that is gone */
 	/* Totals over the capture, computed from the switches. */
 	uint64_t running_ns, runnable_ns, blocked_ns;
 };

@@ -203,6 +203,7 @@ void threads_add_exit(struct builder *builder, const struct waffle_rec_exit *gon
 
 	thread->traced = true;
 	thread->exit_ts = gone->rec.ts ? gone->rec.ts : 1;
+	thread->exit_code = gone->code;
 	if (gone->tgid)
 		thread->pid = gone->tgid;
 }

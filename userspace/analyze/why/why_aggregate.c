@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyze/select.h"
+#include "analyze/why/parts/why_connections.h"
 #include "analyze/why/why_whole_internal.h"
 #include "util/hash.h"
 #include "util/keymap.h"
@@ -28,6 +29,7 @@ struct aggregate_gather {
 	struct why_group *groups;
 	struct slots **slots; /* per group */
 	uint64_t stretches, stretches_max;
+	struct map servers; /* cache: text of a slice → text of connections to its server, or 0 */
 	bool any, cut; /* it has instances; there were more, but they would have taken too long */
 };
 
@@ -218,9 +220,10 @@ static void causes_fold(const struct aggregate_gather *gather, uint32_t number, 
 		qsort_r(group->causes.data, all, sizeof(*group->causes.data), cause_compare,
 			(void *)gather->texts);
 		for (size_t i = group->causes.len; i < all; i++) {
-			struct why_group_cause cause = group->causes.data[i], *to;
-			struct why_group_cause wide = widened(&cause);
+			struct why_group_cause cause = group->causes.data[i], *to, wide;
 
+			map_free(&cause.sockets);
+			wide = widened(&cause);
 			to = cause_find(group, slots, &wide);
 			if (to)
 				add_sums(to, &cause);
@@ -248,16 +251,29 @@ static struct why_group_cause *cause_add(struct aggregate_gather *gather, uint32
 	return &group->causes.data[group->causes.len - 1];
 }
 
+/* A client may have another connection for each span. The text of all to one server; 0: the object
+ * is no connection. */
+static uint32_t server_of(struct aggregate_gather *gather, const struct why *why, uint32_t object)
+{
+	uint32_t server = map_get(&gather->servers, object);
+
+	if (server == MAP_NONE) {
+		server = why_connections_to(why->texts, object);
+		map_put(&gather->servers, object, server);
+	}
+	return server;
+}
+
 static struct why_group_cause part_key(const struct why_aggregate *aggregate,
 				       const struct why_instance *instance,
-				       const struct why_part *part)
+				       const struct why_part *part, uint32_t object)
 {
 	const struct model *model = aggregate->model;
 	struct why_group_cause key = {.cause = part->cause,
 				      .own = part->thread == instance->thread,
 				      .comm = MODEL_NONE,
 				      .span = MODEL_NONE,
-				      .object = part->object,
+				      .object = object,
 				      .last = MODEL_NONE};
 
 	if (part->thread < model->threads.len)
@@ -271,7 +287,10 @@ static void add_part(struct aggregate_gather *gather, const struct why *why, uin
 		     const struct why_instance *instance, const struct why_part *part)
 {
 	const struct why_group *group = &gather->groups[number];
-	struct why_group_cause key = part_key(gather->aggregate, instance, part), *cause;
+	uint32_t server = server_of(gather, why, part->object);
+	struct why_group_cause key = part_key(gather->aggregate, instance, part,
+					      server ? server : part->object),
+			       *cause;
 	uint64_t ns = instance->to_ts - instance->from_ts;
 
 	cause = cause_add(gather, number, &key);
@@ -279,6 +298,8 @@ static void add_part(struct aggregate_gather *gather, const struct why *why, uin
 		cause->comm = MODEL_NONE;
 	cause->spans += cause->last != instance->span;
 	cause->last = instance->span;
+	if (server)
+		map_put(&cause->sockets, part->object, 1);
 	cause->total_ns += part->ns;
 	cause->grade_ns[part->grade] += part->ns;
 	for (uint32_t i = 0; i < part->place_count; i++)
@@ -341,8 +362,10 @@ static struct aggregate_gather *gather_new(const struct why_aggregate *aggregate
 
 static void group_free(struct why_group *group)
 {
-	for (size_t i = 0; i < group->causes.len; i++)
+	for (size_t i = 0; i < group->causes.len; i++) {
 		vec_free(&group->causes.data[i].places);
+		map_free(&group->causes.data[i].sockets);
+	}
 	vec_free(&group->causes);
 }
 
@@ -356,6 +379,7 @@ static void slice_free(void *arg)
 	}
 	free(gather->groups);
 	free(gather->slots);
+	map_free(&gather->servers);
 	free(gather);
 }
 
@@ -420,6 +444,12 @@ static void cause_take(struct slices *slices, uint32_t number, const struct why 
 		count.place = places[count.place];
 		sample_counts_add(&cause->places, &count);
 	}
+	for (size_t i = 0; i < from->sockets.cap; i++)
+		if (from->sockets.slots[i].value != MAP_NONE)
+			map_put(&cause->sockets,
+				strtab_take(slices->made->why->texts, why->texts,
+					    (uint32_t)from->sockets.slots[i].key),
+				1);
 }
 
 static int slice_end(const struct why *why, void *slice, void *arg)
@@ -455,6 +485,17 @@ static const struct why_slice_fns slice_fns = {slice_begin, add_instance, slice_
 
 /* ---- the end ---- */
 
+/* Counts the connections. If there is only one, it is the object itself. */
+static void cause_finish_sockets(struct why_group_cause *cause)
+{
+	if (cause->sockets.len > 1)
+		cause->connections = (uint32_t)cause->sockets.len;
+	for (size_t i = 0; cause->sockets.len == 1 && i < cause->sockets.cap; i++)
+		if (cause->sockets.slots[i].value != MAP_NONE)
+			cause->object = (uint32_t)cause->sockets.slots[i].key;
+	map_free(&cause->sockets);
+}
+
 /* Moves the causes of a group to the aggregate. */
 static void group_finish(struct slices *slices, uint32_t number)
 {
@@ -469,6 +510,7 @@ static void group_finish(struct slices *slices, uint32_t number)
 
 		cause->grade = why_grade_of(cause->grade_ns, cause->total_ns);
 		sample_counts_finish(&cause->places);
+		cause_finish_sockets(cause);
 	}
 	slices->made->groups.data[number] = *group;
 	memset(&group->causes, 0, sizeof(group->causes));

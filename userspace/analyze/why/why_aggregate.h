@@ -21,6 +21,7 @@ struct why_group_cause {
 	uint32_t comm;        /* culprit's name in model.strings; MODEL_NONE: none, or several */
 	uint32_t span;        /* group of the culprit's span, or MODEL_NONE */
 	uint32_t object;      /* in why_aggregate.why->texts; 0: none, or several */
+	uint32_t connections; /* number of those to the server that `object` names; 0: no such */
 	uint32_t merged;      /* number of culprits merged here; 0: a single one */
 	uint64_t total_ns;
 	uint64_t spans;     /* spans in which it occurs; if merged, a lower bound */
@@ -28,7 +29,9 @@ struct why_group_cause {
 	uint64_t median_ns; /* part of total_ns in median spans */
 	uint64_t grade_ns[WHY_GRADE_CERTAIN + 1];
 	sample_counts places; /* where the culprit ran, by its samples */
-	uint32_t last;        /* while collecting: the last span that was counted */
+	/* While collecting: the last span that was counted; the texts of the connections. */
+	uint32_t last;
+	struct map sockets;
 };
 
 /* Spans of one name and category. The strings belong to the model or its reader. */

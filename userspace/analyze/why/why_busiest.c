@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyze/why/why_busiest.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "analyze/why/hang/why_hang.h"
 #include "analyze/why/lookup/why_go.h"
@@ -87,15 +90,54 @@ static const struct model_thread *busiest_of_any(const struct candidates *from, 
 										       : busiest;
 }
 
+/* The number in the name of a worker of io_uring: "iou-wrk-4711", or "iou-sqp-4711" for the one
+ * that polls the queue, work for thread 4711 (io_uring/io-wq.c and sqpoll.c of the kernel). 0: it
+ * is none. */
+static uint32_t ring_worker_owner(const char *name)
+{
+	static const char *const prefixes[] = {"iou-wrk-", "iou-sqp-"};
+	unsigned long tid;
+	char *end;
+
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+		const char *number = name + strlen(prefixes[i]);
+
+		if (strncmp(name, prefixes[i], strlen(prefixes[i])) != 0 ||
+		    !isdigit((unsigned char)*number))
+			continue;
+		tid = strtoul(number, &end, 10);
+		return *end || tid > UINT32_MAX ? 0 : (uint32_t)tid;
+	}
+	return 0;
+}
+
+/* The kernel does in threads of its own what a program asks of io_uring. The program's thread is
+ * the one to explain: what its workers do is the cause of its waits. */
+static const struct model_thread *ring_owner(const struct model *model,
+					     const struct model_thread *busiest)
+{
+	uint32_t owner = busiest ? ring_worker_owner(strtab_get(model->strings, busiest->comm)) : 0;
+
+	for (uint32_t i = 0; owner && i < model->threads.len; i++) {
+		const struct model_thread *thread = &model->threads.data[i];
+
+		if (model_pid_real(model, thread->tid) == owner && thread->pid == busiest->pid &&
+		    thread->traced && thread->has_sched)
+			return thread;
+	}
+	return busiest;
+}
+
 /* A thread that lives only briefly explains little. If there are many of them, as in a shell script
  * or with a thread for each request, a thread that waits for them explains all of them. */
 static const struct model_thread *busiest_thread(const struct candidates *from)
 {
 	uint64_t length = length_of(from->model);
+	const struct model_thread *busiest = busiest_of(from, length / 2, AMONG_BUSY_ROOTS)
+						     ?: busiest_of_any(from, length / 2)
+							     ?: busiest_of(from, 0, AMONG_ALL);
 
-	return busiest_of(from, length / 2, AMONG_BUSY_ROOTS)
-		       ?: busiest_of_any(from, length / 2)
-		       ?: busiest_of(from, 0, AMONG_ALL);
+	return ring_owner(from->model, busiest);
 }
 
 static void choose(struct why_query *query, const struct model *model,

@@ -35,9 +35,10 @@ struct why_sum_slot {
 struct why_sum {
 	struct why_part part;
 	uint32_t site; /* of the culprit's span: spans of one site count as one culprit */
-	/* Known while sums are folded: the culprit is the instance's thread; text of the place
-	 * where it slept longest, or 0; text of all connections to the same server, or 0. */
-	bool own;
+	/* Known while sums are folded: the culprit is the instance's thread; its object is a futex
+	 * without a name; text of the place where it waited longest, or 0; text of all connections
+	 * to the same server, or 0. */
+	bool own, futex;
 	uint32_t place, server;
 	uint64_t longest_ns;
 	uint64_t grade_ns[WHY_GRADE_CERTAIN + 1];

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The causes on the page: for each name over all its spans, and for each slow span. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "render/html/html_internal.h"
 #include "render/place.h"
+#include "render/text/report_causes.h"
 #include "render/text/why_chain.h"
 #include "util/memory.h"
 #include "util/utf8.h"
@@ -78,6 +80,7 @@ static void group_cause_json(struct html_page *page, const struct why_group_caus
 			     uint64_t ns)
 {
 	const struct why_aggregate *causes = page->report->causes;
+	char *object = report_object_text(causes, cause);
 
 	json_object_begin(page->json);
 	cause_fields(page, cause->cause, ns);
@@ -91,8 +94,9 @@ static void group_cause_json(struct html_page *page, const struct why_group_caus
 	if (cause->span != MODEL_NONE)
 		html_field_text(page, "span", causes->groups.data[cause->span].name);
 	if (cause->object)
-		html_field_text(page, "object", strtab_get(causes->why->texts, cause->object));
+		html_field_text(page, "object", object);
 	json_object_end(page->json);
+	free(object);
 }
 
 /* Writes in which causes the slow spans differ. */
@@ -144,6 +148,8 @@ static void object_json(struct html_page *page, const struct why *why, const str
 	if (!part->object && !part->neighbour.bytes)
 		return;
 	printer.out = memory_stream(&text, &len);
+	if (part->connections)
+		fprintf(printer.out, "%" PRIu32 " ", part->connections);
 	fputs(strtab_get(why->texts, part->object), printer.out);
 	why_put_neighbour(&printer, part->object ? ", " : "", &part->neighbour);
 	memory_require(!fclose(printer.out));

@@ -82,13 +82,27 @@ static void put_thread(FILE *out, const struct why_aggregate *of, const struct w
 	}
 }
 
+char *report_object_text(const struct why_aggregate *of, const struct why_group_cause *cause)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *out = memory_stream(&text, &len);
+
+	if (cause->connections)
+		fprintf(out, "%" PRIu32 " ", cause->connections);
+	fputs(strtab_get(of->why->texts, cause->object), out);
+	memory_require(!fclose(out));
+	return text;
+}
+
 /* Prints the object of a cause, to follow the thread. */
 static void put_thing(FILE *out, const struct why_aggregate *of,
 		      const struct why_group_cause *cause, unsigned room)
 {
+	char *object = report_object_text(of, cause);
+
 	if (cause->object)
-		put_object(out, strtab_get(of->why->texts, cause->object),
-			   room < OBJECT_COLUMNS ? OBJECT_COLUMNS : room,
+		put_object(out, object, room < OBJECT_COLUMNS ? OBJECT_COLUMNS : room,
 			   why_causes[cause->cause].shown);
 	else if (cause->merged && has_thread(cause))
 		fputs("several", out);
@@ -97,6 +111,7 @@ static void put_thing(FILE *out, const struct why_aggregate *of,
 			units_plural(cause->merged, "other", "others"));
 	else if (!has_thread(cause))
 		fputs(why_causes[cause->cause].text, out);
+	free(object);
 }
 
 char *report_culprit_text(const struct why_aggregate *of, const struct why_group *group,
@@ -386,6 +401,8 @@ static void cause_json(struct json *json, const struct report *report,
 	json_field_string(json, "grade", why_grade_names[cause->grade]);
 	report_culprit_json(json, report->causes, cause);
 	json_field_u64(json, "merged", cause->merged);
+	if (cause->connections)
+		json_field_u64(json, "connections", cause->connections);
 	json_field_u64(json, "total_ns", cause->total_ns);
 	json_field_u64(json, "spans", cause->spans);
 	json_field_u64(json, "slow_ns_mean", why_group_mean(cause->slow_ns, group->slow_count));

@@ -17,6 +17,10 @@ void report_print_causes(const struct report *report, const struct report_view *
 void report_causes_json(struct json *json, const struct report *report,
 			const struct report_span *row);
 
+/* "/data/shard-7 (ext4)" or "8 connections to 10.0.0.2:80 (tcp)"; empty: no object. The caller
+ * frees it. */
+char *report_object_text(const struct why_aggregate *of, const struct why_group_cause *cause);
+
 /* The culprit of a cause of a group, to follow `prefix`, in at most `room` columns: "loader-2 in
  * load, /data/shard-7 (ext4)". The caller frees it. */
 char *report_culprit_text(const struct why_aggregate *of, const struct why_group *group,

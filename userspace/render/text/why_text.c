@@ -9,6 +9,7 @@
 #include "analyze/why/why_waiters.h"
 #include "render/place.h"
 #include "render/text/hang_text.h"
+#include "render/text/killed_text.h"
 #include "render/text/samples_text_internal.h"
 #include "render/text/values_text_internal.h"
 #include "render/text/why_chain.h"
@@ -640,6 +641,8 @@ void why_print_text(const struct why *why, const struct why_view *view, FILE *ou
 					    view->evidence ? NULL : &explained};
 	bool many = is_many_threads(why) && !view->evidence;
 
+	if (!view->brief && killed_print(why->model, view->colour, out))
+		fputc('\n', out);
 	print_deadlocks(why, view, out);
 	if (many)
 		print_merged(&printer);

@@ -369,6 +369,15 @@ static bool is_own_packet(uint32_t hints)
 	return (hints & sent) == sent && !(hints & WHY_HINT_INTERRUPT);
 }
 
+/*
+ * A child that a signal ends outside of a system call looks like an interrupt to the kernel program
+ * of earlier versions. The kernel tells its parent with interrupts disabled, so no interrupt does.
+ */
+static bool is_end_of_child(uint32_t hints)
+{
+	return hints & WHY_HINT_CHILD;
+}
+
 /* Adds what the record of the wake-up of a thread at ts says. */
 static void waker_complete(const struct why_walk *walk, struct why_waker *waker, uint32_t thread,
 			   uint64_t ts)
@@ -389,6 +398,8 @@ static void waker_complete(const struct why_walk *walk, struct why_waker *waker,
 			waker->interrupt = false;
 			waker->inferred = true;
 		}
+		if (is_end_of_child(waker->hints))
+			waker->interrupt = false;
 	}
 	if (waker->thread < model->threads.len && is_softirq_thread(model, waker->thread))
 		waker->interrupt = true;

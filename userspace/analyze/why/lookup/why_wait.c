@@ -264,8 +264,9 @@ static int put_futex(char *text, size_t size, const struct wait_facts *facts)
 	if (is_python_state(facts->variable))
 		return snprintf(text, size, "GIL (" WAIT_PYTHON_STATE ")");
 	if (facts->variable)
-		return snprintf(text, size, "futex 0x%" PRIx64 " (%s)", address, facts->variable);
-	return snprintf(text, size, "futex 0x%" PRIx64, address);
+		return snprintf(text, size, WAIT_FUTEX_BEGIN "%" PRIx64 " (%s)", address,
+				facts->variable);
+	return snprintf(text, size, WAIT_FUTEX_BEGIN "%" PRIx64, address);
 }
 
 /* The port of name servers, and what systemd's resolver listens to for programs of this machine. */

@@ -140,5 +140,7 @@ bool wait_has_mapping(const struct wait_facts *facts);
  * is known. */
 uint32_t wait_object_text(struct strtab *texts, const struct wait_facts *facts,
 			  enum wait_kind kind);
+/* The begin of the text of a futex. */
+#define WAIT_FUTEX_BEGIN "futex 0x"
 
 #endif

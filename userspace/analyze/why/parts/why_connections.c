@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analyze/why/why_walk_types.h"
 #include "target/process/descriptors.h"
 #include "util/memory.h"
 
@@ -67,9 +66,9 @@ static bool server_of_dns(char *server, size_t size, const char *text)
 	return snprintf(server, size, "%.*s", (int)(dns + len - text), text) < (int)size;
 }
 
-uint32_t why_connections_to(struct why_walk *walk, uint32_t object)
+uint32_t why_connections_to(struct strtab *texts, uint32_t object)
 {
-	const char *text = strtab_get(walk->why->texts, object);
+	const char *text = strtab_get(texts, object);
 	char server[128], all[160];
 	int len;
 
@@ -77,5 +76,5 @@ uint32_t why_connections_to(struct why_walk *walk, uint32_t object)
 	    !server_of_dns(server, sizeof(server), text))
 		return 0;
 	len = snprintf(all, sizeof(all), "connections to %s", server);
-	return strtab_put(walk->why->texts, all, (size_t)len);
+	return strtab_put(texts, all, (size_t)len);
 }

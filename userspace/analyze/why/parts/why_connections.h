@@ -3,9 +3,10 @@
 #ifndef WAFFLE_ANALYZE_WHY_PARTS_WHY_CONNECTIONS_H
 #define WAFFLE_ANALYZE_WHY_PARTS_WHY_CONNECTIONS_H
 
-#include "analyze/why/why_walk_types.h"
+#include "util/strtab.h"
 
-/* "connections to 10.0.0.2:80 (tcp)", if the object, a text, is a connection; 0: it is none. */
-uint32_t why_connections_to(struct why_walk *walk, uint32_t object);
+/* "connections to 10.0.0.2:80 (tcp)", if the object is a connection; 0: it is none. Both are among
+ * `texts`. */
+uint32_t why_connections_to(struct strtab *texts, uint32_t object);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "analyze/why/parts/why_connections.h"
 #include "analyze/why/parts/why_idle.h"
 #include "analyze/why/parts/why_polls.h"
 #include "util/memory.h"
@@ -10,8 +11,9 @@
 /* A part of an instance, with what decides whether it is merged with another. */
 struct merge_row {
 	const struct why_part *part;
-	uint32_t comm; /* the culprit's name; MODEL_NONE: none */
-	bool own;      /* the culprit is the instance's thread */
+	uint32_t comm;   /* the culprit's name; MODEL_NONE: none */
+	bool own;        /* the culprit is the instance's thread */
+	uint32_t server; /* text of all connections to the same server; 0: it is none */
 };
 
 static int compare(uint32_t a, uint32_t b)
@@ -23,9 +25,11 @@ static int compare(uint32_t a, uint32_t b)
  * their texts always differ. */
 #define MANY_OBJECTS UINT32_MAX
 
-static uint32_t object_of(const struct why_part *part)
+static uint32_t object_of(const struct merge_row *row)
 {
-	return part->objects > 1 ? MANY_OBJECTS : part->object;
+	if (row->server)
+		return row->server;
+	return row->part->objects > 1 ? MANY_OBJECTS : row->part->object;
 }
 
 /* 0: they are merged. */
@@ -36,7 +40,7 @@ static int rows_compare_kind(const struct merge_row *a, const struct merge_row *
 			       ?: compare(a->part->idle, b->part->idle)
 			       ?: compare(a->part->capture, b->part->capture)
 				       ?: compare(a->comm, b->comm)
-					       ?: compare(object_of(a->part), object_of(b->part));
+					       ?: compare(object_of(a), object_of(b));
 }
 
 static int rows_compare(const void *left, const void *right)
@@ -104,6 +108,26 @@ static struct why_neighbour rows_neighbour(const struct model *model, const stru
 	return most;
 }
 
+/* Counts the connections of rows of one kind. Instances may share some of those that they have
+ * several of, so there are at least that many. */
+static void rows_add_connections(struct why_merged_part *sum, const struct merge_row *rows,
+				 size_t count)
+{
+	struct map single = {0};
+
+	for (size_t i = 0; i < count; i++) {
+		if (rows[i].part->connections > sum->connections)
+			sum->connections = rows[i].part->connections;
+		if (rows[i].server && !rows[i].part->connections)
+			map_put(&single, rows[i].part->object, 1);
+	}
+	if (single.len > 1 && single.len > sum->connections)
+		sum->connections = (uint32_t)single.len;
+	if (sum->connections)
+		sum->object = rows->server;
+	map_free(&single);
+}
+
 /* Adds rows of one kind, which are sorted by culprit. */
 static struct why_merged_part rows_add(const struct model *model, const struct merge_row *rows,
 				       size_t count)
@@ -131,13 +155,12 @@ static struct why_merged_part rows_add(const struct model *model, const struct m
 		}
 		sum.ns += part->ns;
 		sum.stretches += part->stretches;
-		if (part->connections > sum.connections)
-			sum.connections = part->connections;
 		why_polls_add(&sum.polls, &part->polls);
 		sum.grade_ns[part->grade] += part->ns;
 	}
 	if (!why_polls_are(&sum.polls, sum.stretches, sum.ns))
 		sum.polls = (struct why_polls){0};
+	rows_add_connections(&sum, rows, count);
 	sum.neighbour = rows_neighbour(model, rows, count, sum.ns);
 	sum.grade = why_grade_of(sum.grade_ns, sum.ns);
 	return sum;
@@ -159,12 +182,15 @@ static struct merge_row *rows_new(const struct why *why, struct why_merged *merg
 		for (uint32_t k = 0; k < instance->part_count; k++) {
 			const struct why_part *part = &why->parts.data[instance->part + k];
 			bool own = part->thread == instance->thread;
+			uint32_t server = part->connections
+						  ? part->object
+						  : why_connections_to(why->texts, part->object);
 
 			*at++ = (struct merge_row){part,
 						   own || part->thread >= model->threads.len
 							   ? MODEL_NONE
 							   : model_thread_kind(model, part->thread),
-						   own};
+						   own, server};
 		}
 	}
 	return rows;

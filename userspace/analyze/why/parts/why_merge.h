@@ -17,7 +17,7 @@ struct why_merged_part {
 	uint32_t threads;     /* number of culprits, unless `own` */
 	uint32_t thread;      /* the culprit with the most time; MODEL_NONE: none */
 	uint32_t object;      /* in why.texts; 0: none */
-	uint32_t connections; /* as in struct why_part, the most of any */
+	uint32_t connections; /* as in struct why_part, at least so many */
 	struct why_polls polls;
 	struct why_neighbour neighbour; /* that with the most bytes of those of all */
 	uint64_t grade_ns[WHY_GRADE_CERTAIN + 1];

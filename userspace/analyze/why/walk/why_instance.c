@@ -158,6 +158,7 @@ static void add_sum(struct why_walk *walk, struct why_sum *to, const struct why_
 	to->part.stretches += sum->part.stretches;
 	if (to->part.lock != sum->part.lock)
 		to->part.lock = 0;
+	to->futex &= sum->futex;
 	why_polls_add(&to->part.polls, &sum->part.polls);
 	for (unsigned i = 0; i <= WHY_GRADE_CERTAIN; i++)
 		to->grade_ns[i] += sum->grade_ns[i];
@@ -270,20 +271,57 @@ static const struct sum_folding fold_threads = {ALIKE_MAX, is_other, alike, alik
 
 /* ---- pools ---- */
 
-/*
- * Threads of a pool have numbers in their names: pool-1, pool-2. If they sleep in the same place,
- * their time has one cause, however few they are. If a program makes a thread for each job, the
- * only wait of such a thread often has no stack, and its lock and condition are its own. Then it is
- * enough that they sleep.
- */
-static bool is_sleep_of_other(const struct why_walk *walk, const struct why_sum *sum)
+/* Time whose object says little: the timer of each thread may be its own. */
+static bool is_sleep(const struct why_sum *sum)
 {
-	return is_other(walk, sum) &&
-	       (sum->part.cause == WHY_SLEEP || sum->part.cause == WHY_TIMER) &&
-	       (sum->place || walk->model->threads.data[sum->part.thread].kind);
+	return sum->part.cause == WHY_SLEEP || sum->part.cause == WHY_TIMER;
 }
 
 #define DIGITS "0123456789"
+
+/* Whether the culprit has a name of its own with a number in it, as the threads of a pool have. The
+ * name of an executable, such as python3.11, may have one, too. */
+static bool is_numbered(const struct model *model, const struct why_sum *sum)
+{
+	const struct model_process *process = model_process_of(model, sum->part.thread);
+	uint32_t main = process ? process->main_thread : MODEL_NONE;
+
+	if (model->threads.data[sum->part.thread].kind)
+		return true;
+	return strpbrk(model_thread_name(model, sum->part.thread), DIGITS) && main != MODEL_NONE &&
+	       model->threads.data[main].comm != model->threads.data[sum->part.thread].comm;
+}
+
+/* Whether the culprit is the main thread of a process and its object can be that of others. */
+static bool is_of_worker(const struct model *model, const struct why_sum *sum)
+{
+	const struct model_process *process = model_process_of(model, sum->part.thread);
+
+	return process && process->main_thread == sum->part.thread && sum->part.object &&
+	       !sum->futex && !is_sleep(sum);
+}
+
+/*
+ * Threads of a pool have numbers in their names: pool-1, pool-2. The workers of a server are
+ * processes of one name. What they do for one reason has one cause, however few they are, and so
+ * has what one thread does that waits in one place for a new futex each time.
+ *
+ * If a program makes a thread for each job, the only wait of such a thread often has no stack, and
+ * its lock and condition are its own. Then it is enough that they sleep. Kernels of a GPU are few,
+ * and each is worth its own line.
+ */
+static bool is_of_pool(const struct why_walk *walk, const struct why_sum *sum)
+{
+	const struct why_part *part = &sum->part;
+
+	if (part->thread >= walk->model->threads.len || is_of_capture(walk, part) ||
+	    part->cause == WHY_GPU || part->cause == WHY_COLLECTIVE)
+		return false;
+	if (sum->own)
+		return sum->place && sum->futex;
+	return (is_sleep(sum) && sum->place) || is_numbered(walk->model, sum) ||
+	       is_of_worker(walk->model, sum);
+}
 
 /* Compares names without their numbers. */
 static int pool_compare(const char *a, const char *b)
@@ -296,19 +334,48 @@ static int pool_compare(const char *a, const char *b)
 	}
 }
 
+/* Stands for all futexes without a name that threads wait for in one place. */
+#define SOME_FUTEX UINT32_MAX
+
+/* What those of a pool have to have in common of their objects. */
+static uint32_t pool_object(const struct why_sum *sum)
+{
+	if (is_sleep(sum) && !sum->own)
+		return 0;
+	return sum->place && sum->futex ? SOME_FUTEX : sum->part.object;
+}
+
+static uint32_t pool_pid(const struct model *model, const struct why_sum *sum)
+{
+	return is_of_worker(model, sum) ? alike_pid(model, sum) : pid_of(model, sum);
+}
+
+static uint32_t grade_of(const struct why_sum *sum)
+{
+	return why_grade_of(sum->grade_ns, sum->part.ns);
+}
+
 static int pool_kin(const struct model *model, const struct why_sum *a, const struct why_sum *b)
 {
-	return compare(a->part.cause, b->part.cause) ?: compare(pid_of(model, a), pid_of(model, b))
-		       ?: compare(a->place, b->place) ?: compare(a->site, b->site)
-			       ?: pool_compare(model_thread_name(model, a->part.thread),
-					       model_thread_name(model, b->part.thread));
+	int order = compare(a->part.cause, b->part.cause) ?: compare(grade_of(a), grade_of(b))
+			    ?: compare(a->own, b->own) ?: compare(a->part.idle, b->part.idle)
+			    ?: compare(a->place, b->place) ?: compare(a->site, b->site);
+
+	return order ?: compare(pool_object(a), pool_object(b))
+		       ?: compare(pool_pid(model, a), pool_pid(model, b))
+			       ?: compare(model_host_of(model, a->part.thread),
+					  model_host_of(model, b->part.thread))
+				       ?: pool_compare(model_thread_name(model, a->part.thread),
+						       model_thread_name(model, b->part.thread));
 }
 
 static int pool_order(const void *left, const void *right, void *arg)
 {
 	const struct why_sum *a = left, *b = right;
+	const struct model *model = arg;
 
-	return pool_kin(arg, a, b) ?: compare(a->part.thread, b->part.thread) ?: larger(a, b);
+	return pool_kin(model, a, b) ?: compare(pid_of(model, a), pid_of(model, b))
+		       ?: compare(a->part.thread, b->part.thread) ?: larger(a, b);
 }
 
 /* ---- many objects ---- */
@@ -374,9 +441,23 @@ static void name_objects(struct why_walk *walk, struct why_sum *sum, size_t coun
 	free(text);
 }
 
-/* Threads that sleep in one place may each wait for a timer of its own. */
-static const struct sum_folding fold_pools = {1, is_sleep_of_other, pool_kin, pool_order,
-					      name_objects};
+/* "8 futexes", or else what many objects are called. */
+static void name_pool_objects(struct why_walk *walk, struct why_sum *sum, size_t count)
+{
+	char text[32];
+	int len = snprintf(text, sizeof(text), "%zu futexes", count);
+
+	if (!sum->futex) {
+		name_objects(walk, sum, count);
+		return;
+	}
+	sum->part.object = strtab_put(walk->why->texts, text, (size_t)len);
+	sum->part.objects = (uint32_t)count;
+}
+
+/* Threads that wait in one place may each have a timer or a futex of its own. */
+static const struct sum_folding fold_pools = {1, is_of_pool, pool_kin, pool_order,
+					      name_pool_objects};
 
 /* A thread's own objects first: then the thread is still named. */
 static int object_of_thread(const struct model *model, const struct why_sum *a,
@@ -515,7 +596,8 @@ static uint32_t place_make(struct why_walk *walk, uint32_t stack, uint64_t ts)
 	return place;
 }
 
-/* Where the culprit sleeps, at the end of its longest chain; 0: unknown, or it does not sleep. */
+/* Where the culprit waits at the end of its longest chain, or if it only runs there, where the
+ * thread before it waits for it; 0: unknown. */
 static uint32_t place_of(struct why_walk *walk, const struct why_sum *sum)
 {
 	const struct why_step *last =
@@ -523,8 +605,9 @@ static uint32_t place_of(struct why_walk *walk, const struct why_sum *sum)
 	const struct model_wait *wait;
 	uint32_t place;
 
-	if ((sum->part.cause != WHY_SLEEP && sum->part.cause != WHY_TIMER) ||
-	    last->wait >= walk->model->waits.len)
+	if (last->state != WAFFLE_THREAD_BLOCKED && sum->part.step_count > 1)
+		last--;
+	if (last->wait >= walk->model->waits.len)
 		return 0;
 	wait = &walk->model->waits.data[last->wait];
 	if (!wait->user_stack)
@@ -537,13 +620,21 @@ static uint32_t place_of(struct why_walk *walk, const struct why_sum *sum)
 	return place;
 }
 
+/* Whether the text is "futex 0x7f01", and not "futex 0x7f01 (queue_lock)". */
+static bool is_futex(const char *text)
+{
+	return !strncmp(text, WAIT_FUTEX_BEGIN, strlen(WAIT_FUTEX_BEGIN)) && !strchr(text, '(');
+}
+
 static void fold_all(struct why_walk *walk, const struct why_instance *instance)
 {
 	for (size_t i = 0; i < walk->sums.len; i++) {
-		walk->sums.data[i].own = walk->sums.data[i].part.thread == instance->thread;
-		walk->sums.data[i].place = place_of(walk, &walk->sums.data[i]);
-		walk->sums.data[i].server =
-			why_connections_to(walk, walk->sums.data[i].part.object);
+		struct why_sum *sum = &walk->sums.data[i];
+
+		sum->own = sum->part.thread == instance->thread;
+		sum->place = place_of(walk, sum);
+		sum->futex = is_futex(strtab_get(walk->why->texts, sum->part.object));
+		sum->server = why_connections_to(walk->why->texts, sum->part.object);
 	}
 	fold(walk, &fold_connections);
 	fold(walk, &fold_threads);
