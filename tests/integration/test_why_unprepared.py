@@ -235,3 +235,38 @@ def test_a_process_that_it_waited_for_is_suggested_if_it_was_not_recorded(waffle
 
 def comm(process):
     return pathlib.Path(f"/proc/{process.pid}/comm").read_text().strip()
+
+
+FILE_LOCKS = """
+import fcntl, os, pathlib, sqlite3, sys, time
+role, way, path = sys.argv[1:]
+pathlib.Path("/proc/self/comm").write_text(role)
+take = fcntl.flock if way == "flock" else fcntl.lockf
+if way == "sqlite":
+    base = sqlite3.connect(path, timeout=1000, isolation_level=None)
+    base.execute("create table if not exists t(a)") if role == "holder" else print("ready", flush=True)
+    base.execute("begin immediate")
+while way != "sqlite":
+    file = open(path, "w")
+    if role == "holder":
+        take(file, fcntl.LOCK_EX)
+        break
+    print("ready", flush=True)
+    try:
+        take(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()  # as filelock does
+    time.sleep(0.02)
+print("ready", flush=True)
+while True:
+    time.sleep(1000)
+"""
+
+
+@pytest.mark.parametrize("way", ("flock", "lockf", "sqlite"))
+def test_a_lock_of_a_file_that_is_polled_names_the_file_and_who_has_locked_it(first_cause, launch, tmp_path, way):
+    path = tmp_path / "shared"
+    holder = launch(sys.executable, "-c", FILE_LOCKS, "holder", way, path)
+    cause, grade, culprit = first_cause(launch(sys.executable, "-c", FILE_LOCKS, "poller", way, path), "1s")
+    assert (cause, grade) == ("lock", "likely")
+    assert culprit.startswith(f"holder ({holder.pid}), {path} ("), culprit
