@@ -21,17 +21,21 @@
 /* Limit of the intervals between the refusal and the sleep. */
 #define BETWEEN_MAX 16
 
-/* Whether the thread has slept between a time and the interval. True also if that is unknown. */
+/* Whether the thread has slept between a time and the interval. True also if that is unknown: only
+ * the intervals of a window are known. */
 static bool has_slept_since(const struct why_walk *walk, const struct why_blocked *blocked,
 			    uint64_t ts)
 {
-	const struct why_thread *of = &walk->intervals.threads[blocked->thread];
+	const struct why_interval *all = walk->intervals.threads[blocked->thread].intervals.data;
+	size_t i = blocked->index;
 
-	for (size_t i = blocked->index; i-- && of->intervals.data[i].to_ts > ts;) {
+	while (all[i].from_ts > ts) {
 		walk->why->searched++;
-		if ((of->intervals.data[i].state == WAFFLE_THREAD_BLOCKED &&
-		     of->intervals.data[i].syscall == blocked->interval->syscall) ||
-		    blocked->index - i > BETWEEN_MAX)
+		if (!i || blocked->index - i > BETWEEN_MAX)
+			return true;
+		i--;
+		if (all[i].to_ts > ts && all[i].state == WAFFLE_THREAD_BLOCKED &&
+		    all[i].syscall == blocked->interval->syscall)
 			return true;
 	}
 	return false;
