@@ -44,6 +44,8 @@ enum waffle_rec_kind {
 	WAFFLE_REC_THREAD_NAME, /* name that a thread has in its own program */
 	WAFFLE_REC_MEMORY,      /* a traced thread waited while its cgroup used all of its memory */
 	WAFFLE_REC_IO_LIMIT,    /* a traced process may use a disk only so much */
+	WAFFLE_REC_LOCK_REFUSAL, /* a traced thread tried to lock a file that another one has locked
+				  */
 	WAFFLE_REC_KIND_COUNT,
 	/* Only between the kernel and userspace, never in a file: */
 	WAFFLE_REC_FRAMES = WAFFLE_REC_KIND_COUNT,
@@ -514,6 +516,22 @@ struct waffle_rec_io_limit {
 };
 #define WAFFLE_IO_LIMIT_WRITES 1u /* otherwise of reads */
 #define WAFFLE_IO_LIMIT_COUNT 2u  /* requests, otherwise bytes */
+
+/* At rec.ts the thread rec.tid tried to lock a file, by flock(2) or fcntl(2), and did not want to
+ * wait for it. The kernel refused, because of a lock of another process or another open file. */
+struct waffle_rec_lock_refusal {
+	struct waffle_rec rec;
+	__u64 ino; /* of the file */
+	__u32 dev; /* in the kernel's encoding */
+	/* number in the table of objects, 0: unknown; from the kernel: the descriptor */
+	__u32 object;
+	__u32 holder_pid;                    /* the process that has taken the lock; 0: unknown */
+	__u32 flags;                         /* WAFFLE_LOCK_* */
+	char holder_comm[WAFFLE_COMM_BYTES]; /* userspace looks it up */
+};
+#define WAFFLE_LOCK_FLOCK 1u  /* by flock(2); otherwise by fcntl(2) */
+#define WAFFLE_LOCK_SHARED 2u /* the lock that is in the way is a shared one; others may be, too   \
+			       */
 
 /* The thread was on its CPU from from_ts to rec.ts. For stolen_ns of that time the hypervisor ran
  * something else there; the exact moments are unknown. */

@@ -145,6 +145,7 @@ struct thread_state {
 	__u32 waits_for;  /* number + 1 of the CPU where it waits to run; 0: it does not wait */
 	__u32 moved;      /* it moved to another CPU during this wait */
 	__u32 name_tries; /* how often its name in Python is still read (thread_name.bpf.h) */
+	__u64 refused_ts; /* its last record of a file's lock (lock.bpf.c); 0: none */
 	__u64 place;      /* scratch: an address as a number */
 	/* The time at which the thread got its CPU (0: unknown), and the CPU's stolen time at
 	 * that moment. */

@@ -255,10 +255,13 @@ struct path {
 	struct dentry *dentry;
 };
 
+struct file_lock_context;
+
 struct inode {
 	unsigned short i_mode;
 	unsigned long i_ino;
 	struct super_block *i_sb;
+	struct file_lock_context *i_flctx;
 };
 
 struct file {
@@ -269,6 +272,34 @@ struct file {
 
 struct list_head {
 	struct list_head *next;
+};
+
+struct file_lock_context {
+	struct list_head flc_flock, flc_posix;
+};
+
+/* Since 6.9. */
+struct file_lock_core {
+	struct list_head flc_list;
+	void *flc_owner;
+	unsigned char flc_type;
+	int flc_pid;
+	struct file *flc_file;
+};
+
+struct file_lock {
+	struct file_lock_core c;
+	__s64 fl_start, fl_end;
+};
+
+/* Before 6.9. */
+struct file_lock___old {
+	struct list_head fl_list;
+	void *fl_owner;
+	unsigned char fl_type;
+	unsigned int fl_pid;
+	struct file *fl_file;
+	__s64 fl_start, fl_end;
 };
 
 struct epoll_filefd {

@@ -35,13 +35,15 @@ async def main():
 asyncio.run(main())
 """
 
-FLOCK = """
-import fcntl, sys, time
+TRIES = """
+import fcntl, os, sys, time
 def take(file):
     while True:
         try:
-            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            if sys.argv[2] == "flock":
+                return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.stat("/nowhere")
+        except OSError:
             time.sleep(0.01)
 held, file = open(sys.argv[1], "w"), open(sys.argv[1], "w")
 fcntl.flock(held, fcntl.LOCK_EX)
@@ -167,13 +169,16 @@ def test_the_call_that_blocks_an_event_loop_comes_before_its_idle_time(explained
 
 
 @tries(3)
-def test_a_thread_that_tries_a_lock_again_and_again_seems_to_poll(explained, tmp_path):
-    instance, text = explained(FLOCK, tmp_path / "lock")
+@pytest.mark.parametrize("what, cause", [("stat", "sleep"), ("flock", "lock")])
+def test_a_thread_that_tries_something_again_and_again_seems_to_poll(explained, tmp_path, what, cause):
+    instance, text = explained(TRIES, tmp_path / "lock", what)
     first = instance["causes"][0]
-    assert first["cause"] == "sleep"
+    assert first["cause"] == cause
+    if what == "flock":  # the process itself has locked it
+        assert first["culprit"]["tid"] is None and first["culprit"]["object"].startswith(f"{tmp_path}/lock (")
     assert first["polls"]["sleeps"] > 50
     assert 9 * MS < first["polls"]["slept_ns"] / first["polls"]["sleeps"] < 15 * MS
-    assert "may poll in take (program.py:8): " in first_line(text)
+    assert "may poll in take (program.py:10): " in first_line(text)
 
 
 @tries(3)

@@ -235,3 +235,66 @@ def test_a_process_that_it_waited_for_is_suggested_if_it_was_not_recorded(waffle
 
 def comm(process):
     return pathlib.Path(f"/proc/{process.pid}/comm").read_text().strip()
+
+
+FILE_LOCKS = """
+import fcntl, os, pathlib, sqlite3, sys, time
+role, way, path = sys.argv[1:]
+pathlib.Path("/proc/self/comm").write_text(role)
+take = fcntl.flock if way == "flock" else fcntl.lockf
+if way == "sqlite":
+    base = sqlite3.connect(path, timeout=1000, isolation_level=None)
+    base.execute("create table if not exists t(a)") if role == "holder" else print("ready", flush=True)
+    base.execute("begin immediate")
+while way != "sqlite":
+    file = open(path, "w")
+    if role == "holder":
+        take(file, fcntl.LOCK_EX)
+        break
+    print("ready", flush=True)
+    try:
+        take(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()  # as filelock does
+    time.sleep(0.02)
+print("ready", flush=True)
+while True:
+    time.sleep(1000)
+"""
+
+
+@pytest.mark.parametrize("way", ("flock", "lockf", "sqlite"))
+def test_a_lock_of_a_file_that_is_polled_names_the_file_and_who_has_locked_it(first_cause, launch, tmp_path, way):
+    path = tmp_path / "shared"
+    holder = launch(sys.executable, "-c", FILE_LOCKS, "holder", way, path)
+    cause, grade, culprit = first_cause(launch(sys.executable, "-c", FILE_LOCKS, "poller", way, path), "1s")
+    assert (cause, grade) == ("lock", "likely")
+    assert culprit.startswith(f"holder ({holder.pid}), {path} ("), culprit
+
+
+def test_the_work_of_a_traced_process_that_has_locked_the_file_is_named(launch, waffle, tmp_path):
+    both = launch(sys.executable, "-c", """
+import fcntl, os, sys, time
+file = open(sys.argv[1], "w")
+holds, held = os.pipe()
+if os.fork() == 0:
+    fcntl.flock(file := open(sys.argv[1], "w"), fcntl.LOCK_EX)
+    os.write(held, b"x")
+    time.sleep(1000)
+os.read(holds, 1)
+print("ready", flush=True)
+while True:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        time.sleep(0.02)
+""", tmp_path / "shared")
+    [child] = pathlib.Path(f"/proc/{both.pid}/task/{both.pid}/children").read_text().split()
+    try:
+        capture = tmp_path / "x.waffle"
+        waffle.ok("why", f"--pid={both.pid}", f"--pid={child}", "--duration=1s", "-o", capture)
+        text = waffle.ok("why", f"--thread={both.pid}", capture).stdout
+        name = pathlib.Path(f"/proc/{child}/comm").read_text().strip()
+        assert f"/shared (ext4), which {name} ({child}) had ← locked by {name} ({child})" in text, text
+    finally:
+        os.kill(int(child), signal.SIGKILL)

@@ -36,6 +36,8 @@ static const struct wait_program programs[] = {
 	{"on_io_start", "block_io_start", WAFFLE_WAIT_IO, 0, true},
 	{"on_datagram", "sock_send_length", WAFFLE_WAIT_FILES, 0, true},
 	{"on_resent", "tcp_retransmit_skb", WAFFLE_WAIT_FILES, 0, true},
+	{"on_flock", "flock_lock_inode", WAFFLE_WAIT_FILES, 0, true},
+	{"on_posix_lock", "posix_lock_inode", WAFFLE_WAIT_FILES, 0, true},
 	{"on_signal", "signal_generate", WAFFLE_WAIT_SIGNALS, 0, false},
 	{"on_frequency", "cpu_frequency", WAFFLE_WAIT_FREQUENCY, 0, false},
 	{"on_sample", NULL, WAFFLE_WAIT_SAMPLES, PERF_COUNT_SW_CPU_CLOCK, false},

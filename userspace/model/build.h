@@ -79,6 +79,9 @@ uint32_t threads_at(struct builder *builder, uint32_t tid, uint64_t ts);
 /* The same for a record from the thread's own code: after an exit such a record comes from a new
  * thread. */
 uint32_t threads_running(struct builder *builder, uint32_t tid, uint32_t pid, uint64_t ts);
+/* The main thread of a process that another one's record names; MODEL_NONE: `pid` is 0. */
+uint32_t threads_outside(struct builder *builder, uint32_t pid, const char comm[WAFFLE_COMM_BYTES],
+			 uint64_t ts);
 void threads_add_process(struct builder *builder, uint32_t pid, uint32_t ppid, const char *cmdline);
 void threads_add_attribute(struct builder *builder, const struct store_attribute *attribute);
 void threads_add_transport(struct builder *builder, const struct store_transport *transport);
@@ -116,6 +119,7 @@ void switches_finish(struct model *model);
 
 void waits_add(struct builder *builder, const struct waffle_rec_wait *rec);
 void waits_add_memory(struct builder *builder, const struct waffle_rec_memory *rec);
+void waits_add_lock_refusal(struct builder *builder, const struct waffle_rec_lock_refusal *rec);
 void waits_add_io_limit(struct builder *builder, const struct waffle_rec_io_limit *rec);
 void waits_add_open(struct builder *builder, const struct waffle_rec_open_wait *rec);
 void waits_add_wake(struct builder *builder, const struct waffle_rec_wake *rec);

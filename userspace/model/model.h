@@ -259,6 +259,15 @@ struct model_io_limit {
 	uint32_t pid, dev, kind;
 };
 
+/* The thread tried to lock a file at `ts`, which a process had locked: struct
+ * waffle_rec_lock_refusal. */
+struct model_lock_refusal {
+	uint64_t ts;
+	uint32_t thread;
+	uint32_t holder; /* the main thread of that process; MODEL_NONE: unknown */
+	uint32_t object, flags;
+};
+
 /* The thread was on a CPU, but the hypervisor took the CPU away for stolen_ns of that time. */
 struct model_stolen {
 	uint64_t from_ts, to_ts, stolen_ns;
@@ -385,19 +394,20 @@ struct model {
 	VEC(struct model_link) links;       /* by from_kind, then from */
 	VEC(struct model_switch) switches;  /* by ts */
 	VEC(struct model_state) states;
-	VEC(struct model_wait) waits;            /* by thread, then from_ts */
-	VEC(struct model_open_wait) open_waits;  /* by thread */
-	VEC(struct model_wake) wakes;            /* by woken, then ts */
-	VEC(struct model_fault) faults;          /* by thread, then from_ts */
-	VEC(struct model_io) ios;                /* by done_ts */
-	VEC(struct model_signal) signals;        /* by ts */
-	VEC(struct model_quota) quotas;          /* by thread, then ts */
-	VEC(struct model_memory) memories;       /* by thread, then ts */
-	VEC(struct model_io_limit) io_limits;    /* by pid */
-	VEC(struct model_stolen) stolen;         /* by thread, then from_ts */
-	VEC(struct model_frequency) frequencies; /* by cpu, then ts */
-	VEC(struct model_sample) samples;        /* by thread, then ts */
-	VEC(struct model_stack) stacks;          /* by id */
+	VEC(struct model_wait) waits;                 /* by thread, then from_ts */
+	VEC(struct model_open_wait) open_waits;       /* by thread */
+	VEC(struct model_wake) wakes;                 /* by woken, then ts */
+	VEC(struct model_fault) faults;               /* by thread, then from_ts */
+	VEC(struct model_io) ios;                     /* by done_ts */
+	VEC(struct model_signal) signals;             /* by ts */
+	VEC(struct model_quota) quotas;               /* by thread, then ts */
+	VEC(struct model_memory) memories;            /* by thread, then ts */
+	VEC(struct model_io_limit) io_limits;         /* by pid */
+	VEC(struct model_lock_refusal) lock_refusals; /* by thread, then ts */
+	VEC(struct model_stolen) stolen;              /* by thread, then from_ts */
+	VEC(struct model_frequency) frequencies;      /* by cpu, then ts */
+	VEC(struct model_sample) samples;             /* by thread, then ts */
+	VEC(struct model_stack) stacks;               /* by id */
 	VEC(struct model_loss) losses;
 	VEC(struct model_exec) execs; /* by thread, then ts */
 	/* By pid, then from_ts. Empty if there is a single capture. Private to model/. */
@@ -440,6 +450,9 @@ const struct store_object *model_wait_object(const struct model *model,
 					     const struct model_wait *wait);
 /* The wait in which a thread is when the capture ends; NULL: it is in none, or it has no record. */
 const struct model_open_wait *model_open_wait_of(const struct model *model, uint32_t thread);
+/* The last try of a thread to lock a file up to ts that was refused; NULL: there is none. */
+const struct model_lock_refusal *model_lock_refusal_before(const struct model *model,
+							   uint32_t thread, uint64_t ts);
 /* The wake-up of a thread at ts; NULL: not recorded. */
 const struct model_wake *model_wake_at(const struct model *model, uint32_t woken, uint64_t ts);
 

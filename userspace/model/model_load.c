@@ -59,6 +59,9 @@ static void add_wait_record(struct builder *builder, const struct waffle_rec *re
 	case WAFFLE_REC_IO_LIMIT:
 		waits_add_io_limit(builder, (const struct waffle_rec_io_limit *)rec);
 		break;
+	case WAFFLE_REC_LOCK_REFUSAL:
+		waits_add_lock_refusal(builder, (const struct waffle_rec_lock_refusal *)rec);
+		break;
 	case WAFFLE_REC_STOLEN:
 		waits_add_stolen(builder, (const struct waffle_rec_stolen *)rec);
 		break;
@@ -460,6 +463,7 @@ void model_free(struct model *model)
 	vec_free(&model->quotas);
 	vec_free(&model->memories);
 	vec_free(&model->io_limits);
+	vec_free(&model->lock_refusals);
 	vec_free(&model->stolen);
 	vec_free(&model->frequencies);
 	vec_free(&model->samples);

@@ -165,6 +165,24 @@ void threads_add_task(struct builder *builder, const struct waffle_rec_task *tas
 		vec_add(&builder->names, (struct thread_name){task->rec.ts, index, comm});
 }
 
+uint32_t threads_outside(struct builder *builder, uint32_t pid, const char comm[WAFFLE_COMM_BYTES],
+			 uint64_t ts)
+{
+	uint32_t index;
+	struct model_thread *thread;
+
+	if (!pid)
+		return MODEL_NONE;
+	index = threads_at(builder, pid, ts);
+	thread = &builder->model->threads.data[index];
+	if (!thread->pid)
+		thread->pid = pid;
+	if (!thread->comm)
+		thread->comm =
+			strtab_put(builder->model->strings, comm, strnlen(comm, WAFFLE_COMM_BYTES));
+	return index;
+}
+
 void threads_add_name(struct builder *builder, const struct waffle_rec_thread_name *name)
 {
 	uint32_t index;

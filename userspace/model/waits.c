@@ -156,6 +156,19 @@ void waits_add_io_limit(struct builder *builder, const struct waffle_rec_io_limi
 								    .kind = rec->kind});
 }
 
+void waits_add_lock_refusal(struct builder *builder, const struct waffle_rec_lock_refusal *rec)
+{
+	uint32_t holder = threads_outside(builder, rec->holder_pid, rec->holder_comm, rec->rec.ts);
+
+	vec_add(&builder->model->lock_refusals,
+		(struct model_lock_refusal){.ts = rec->rec.ts,
+					    .thread =
+						    threads_at(builder, rec->rec.tid, rec->rec.ts),
+					    .holder = holder,
+					    .object = rec->object,
+					    .flags = rec->flags});
+}
+
 void waits_add_stolen(struct builder *builder, const struct waffle_rec_stolen *rec)
 {
 	struct model *model = builder->model;
@@ -225,6 +238,7 @@ COMPARE(signal_compare, model_signal, ts, target)
 COMPARE(quota_compare, model_quota, thread, ts)
 COMPARE(memory_compare, model_memory, thread, ts)
 COMPARE(io_limit_compare, model_io_limit, pid, dev)
+COMPARE(lock_refusal_compare, model_lock_refusal, thread, ts)
 COMPARE(stolen_compare, model_stolen, thread, from_ts)
 COMPARE(frequency_compare, model_frequency, cpu, ts)
 COMPARE(sample_compare, model_sample, thread, ts)
@@ -314,6 +328,7 @@ void waits_finish(struct model *model)
 	SORT(model->quotas, quota_compare);
 	SORT(model->memories, memory_compare);
 	SORT(model->io_limits, io_limit_compare);
+	SORT(model->lock_refusals, lock_refusal_compare);
 	SORT(model->stolen, stolen_compare);
 	SORT(model->frequencies, frequency_compare);
 	SORT(model->samples, sample_compare);
@@ -340,6 +355,17 @@ const struct model_open_wait *model_open_wait_of(const struct model *model, uint
 	size_t at = lower_bound(model->open_waits.len, i, waits[i].thread < thread);
 
 	return at < model->open_waits.len && waits[at].thread == thread ? &waits[at] : NULL;
+}
+
+const struct model_lock_refusal *model_lock_refusal_before(const struct model *model,
+							   uint32_t thread, uint64_t ts)
+{
+	const struct model_lock_refusal *all = model->lock_refusals.data;
+	size_t after =
+		lower_bound(model->lock_refusals.len, i,
+			    all[i].thread < thread || (all[i].thread == thread && all[i].ts <= ts));
+
+	return after && all[after - 1].thread == thread ? &all[after - 1] : NULL;
 }
 
 const struct model_wake *model_wake_at(const struct model *model, uint32_t woken, uint64_t ts)

@@ -221,6 +221,19 @@ static const struct record_field io_limit_fields[] = {
 	      "1: of writes, otherwise of reads; 2: in requests, otherwise in bytes"),
 };
 
+static const struct record_field lock_refusal_fields[] = {
+	FIELD(waffle_rec_lock_refusal, ino, INODE, "inode number of the file"),
+	FIELD(waffle_rec_lock_refusal, dev, NUMBER, "device of the file, in the kernel's encoding"),
+	FIELD(waffle_rec_lock_refusal, object, OBJECT,
+	      "number of the file as an object; 0: unknown"),
+	FIELD(waffle_rec_lock_refusal, holder_pid, PID,
+	      "the process that has taken the lock that is in the way; 0: unknown"),
+	FIELD(waffle_rec_lock_refusal, flags, FLAGS,
+	      "1: by flock(2), otherwise by fcntl(2); 2: the lock in the way is a shared one, and "
+	      "other processes may have one, too"),
+	FIELD(waffle_rec_lock_refusal, holder_comm, TEXT, "name of the process `holder_pid`"),
+};
+
 static const struct record_field track_fields[] = {
 	TGID(waffle_rec_track),
 	FIELD(waffle_rec_track, track, NUMBER, "its number in the process, from 1"),
@@ -341,6 +354,10 @@ const struct record_kind record_kinds[] = {
 	[WAFFLE_REC_IO_LIMIT] = WORDS(io_limit, COUNT,
 				      "A limit of the cgroup of process `tid`, or of one above "
 				      "that, as of the process's first wait for a disk."),
+	[WAFFLE_REC_LOCK_REFUSAL] =
+		WORDS(lock_refusal, WAITS,
+		      "`tid` tried to lock a file and did not want to wait. The kernel refused, "
+		      "since the file is locked. Of many tries within 100 us, one is recorded."),
 	[WAFFLE_REC_FRAMES] = RING(frames, SPANS, offsetof(struct waffle_rec_frames, frame_bytes)),
 	[WAFFLE_REC_CODE] = RING(code, SPANS, 0),
 	[WAFFLE_REC_TRACE] = RING(trace, WAITS, offsetof(struct waffle_rec_trace, frame_bytes)),

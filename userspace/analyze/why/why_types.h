@@ -66,6 +66,8 @@ struct why_step {
 	uint64_t out_ts, in_ts, wake_ts;
 	/* The wait goes on when the capture ends, and `by` holds the lock, or has to end. */
 	bool owned;
+	/* It sleeps to try to lock a file again, which `by` had locked. */
+	bool locked;
 	/* The span moved to `by`, the thread that ended it; then `state` is 0. */
 	bool handed;
 	/* Go's runtime had nothing to run on the thread, and the program waited for the answer of

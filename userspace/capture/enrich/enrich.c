@@ -7,6 +7,7 @@
 
 #include "capture/address_space/processes.h"
 #include "capture/enrich/limits_internal.h"
+#include "capture/enrich/lock_holders_internal.h"
 #include "capture/enrich/object_names_internal.h"
 #include "capture/enrich/open_waits_internal.h"
 #include "capture/enrich/stack_numbers_internal.h"
@@ -29,6 +30,7 @@ struct enrich {
 	struct stack_numbers *stack_numbers;
 	struct open_waits *open_waits;
 	struct limits *limits;
+	struct lock_holders *lock_holders;
 	struct map woken; /* tid of a thread that an interrupt woke → flags of its switch */
 };
 
@@ -46,7 +48,9 @@ static int modules_open(struct enrich *enrich, struct store_writer *writer, stru
 	enrich->open_waits =
 		open_waits_open(enrich->kernel, enrich->processes, enrich->span_stacks);
 	enrich->limits = limits_open();
-	if (!result && (!enrich->open_waits || !enrich->thread_names || !enrich->limits))
+	enrich->lock_holders = lock_holders_open();
+	if (!result && (!enrich->open_waits || !enrich->thread_names || !enrich->limits ||
+			!enrich->lock_holders))
 		result = error_set(err, ENOMEM, "out of memory");
 	return result ?: stack_numbers_open(&enrich->stack_numbers, &uses, err);
 }
@@ -82,6 +86,7 @@ void enrich_close(struct enrich *enrich)
 	stacks_free(enrich->span_stacks);
 	open_waits_close(enrich->open_waits);
 	limits_close(enrich->limits);
+	lock_holders_close(enrich->lock_holders);
 	map_free(&enrich->woken);
 	free(enrich);
 }
@@ -199,6 +204,20 @@ static int64_t memory_object(struct enrich *enrich, struct waffle_rec_memory *me
 	return object_names_cgroup(enrich->objects, (pid_t)memory->rec.tid, memory->cgroup, err);
 }
 
+static int64_t locked_object(struct enrich *enrich, struct waffle_rec_lock_refusal *rec,
+			     struct error *err)
+{
+	struct file_key key = {.ino = rec->ino, .dev = rec->dev};
+	pid_t pid = (pid_t)processes_readable(enrich->processes, rec->rec.tid);
+	int fd = (int)rec->object;
+	int64_t object;
+
+	lock_holders_name(enrich->lock_holders, rec);
+	object = object_names_locked(enrich->objects, pid, fd, (pid_t)rec->holder_pid, &key, err);
+	rec->object = object > 0 ? (uint32_t)object : 0;
+	return object;
+}
+
 int enrich_object(struct enrich *enrich, struct waffle_rec *rec, struct error *err)
 {
 	int64_t number = 0;
@@ -217,6 +236,8 @@ int enrich_object(struct enrich *enrich, struct waffle_rec *rec, struct error *e
 						(const struct waffle_rec_endpoints *)rec, err);
 	else if (rec->kind == WAFFLE_REC_MEMORY)
 		number = memory_object(enrich, (struct waffle_rec_memory *)rec, err);
+	else if (rec->kind == WAFFLE_REC_LOCK_REFUSAL)
+		number = locked_object(enrich, (struct waffle_rec_lock_refusal *)rec, err);
 	return number < 0 ? (int)number : 0;
 }
 

@@ -248,17 +248,14 @@ static int64_t anonymous_file(struct object_names *names, pid_t pid, int fd,
 	return result ? result : (int64_t)row->number;
 }
 
-int64_t object_names_file(struct object_names *names, pid_t pid, int fd, const struct file_key *key,
-			  const char *kind, struct error *err)
+/* `other`: a process that has the file open as well; 0: none is known. */
+static int64_t file_number(struct object_names *names, pid_t pid, int fd, pid_t other,
+			   const struct file_key *key, struct error *err)
 {
-	const char *anonymous = anonymous_name(kind);
-	struct object_row *row;
+	struct object_row *row = row_get(names, key, 0, 0);
 	uint64_t now = clock_monotonic_ns();
 	int result;
 
-	if (anonymous)
-		return anonymous_file(names, pid, fd, key, anonymous, err);
-	row = row_get(names, key, 0, 0);
 	if (row && row->kind == OBJECT_BY_DESCRIPTOR)
 		row = row_get(names, key, (uint32_t)pid, (uint32_t)fd);
 	if (!row)
@@ -267,6 +264,8 @@ int64_t object_names_file(struct object_names *names, pid_t pid, int fd, const s
 	    !(row->pid && now - row->looked_ts >= AGAIN_NS))
 		return row->number;
 	result = look_up(names, pid, fd, key);
+	if (result && result != -EAGAIN && other)
+		result = look_up(names, other, -1, key);
 	if (result == -EAGAIN)
 		return row->number;
 	if (!result && !row->pid && is_by_descriptor(names->found.name)) {
@@ -287,6 +286,21 @@ int64_t object_names_file(struct object_names *names, pid_t pid, int fd, const s
 	}
 	result = row_write(names, row, (uint32_t)pid, err);
 	return result ? result : (int64_t)row->number;
+}
+
+int64_t object_names_file(struct object_names *names, pid_t pid, int fd, const struct file_key *key,
+			  const char *kind, struct error *err)
+{
+	const char *anonymous = anonymous_name(kind);
+
+	return anonymous ? anonymous_file(names, pid, fd, key, anonymous, err)
+			 : file_number(names, pid, fd, 0, key, err);
+}
+
+int64_t object_names_locked(struct object_names *names, pid_t pid, int fd, pid_t holder,
+			    const struct file_key *key, struct error *err)
+{
+	return file_number(names, pid, fd, holder, key, err);
 }
 
 /* Prints "127.0.0.1:80" or "[::1]:80". */

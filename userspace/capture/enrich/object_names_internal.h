@@ -23,6 +23,10 @@ void object_names_close(struct object_names *names);
 /* `kind`: the first 8 bytes of the kernel's name of an anonymous inode, "[timerfd", or "". */
 int64_t object_names_file(struct object_names *names, pid_t pid, int fd, const struct file_key *key,
 			  const char *kind, struct error *err);
+/* The same of a file that `pid` could not lock, and may have closed since then. `holder`, the
+ * process that has locked it, still has it open; 0: unknown. */
+int64_t object_names_locked(struct object_names *names, pid_t pid, int fd, pid_t holder,
+			    const struct file_key *key, struct error *err);
 /* Names a socket by its addresses, which the kernel has recorded, and by what it has sent again. */
 int64_t object_names_endpoints(struct object_names *names,
 			       const struct waffle_rec_endpoints *endpoints, struct error *err);

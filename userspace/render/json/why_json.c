@@ -251,6 +251,8 @@ static void step_json(const struct why_json_printer *printer, const struct why_s
 		json_field_bool(json, "answer", true);
 	if (step->owned)
 		json_field_bool(json, "open", true);
+	if (step->locked)
+		json_field_bool(json, "locked", true);
 	series_field(printer, step);
 	if (step->cpu_khz)
 		json_field_u64(json, "cpu_khz", step->cpu_khz);

@@ -434,6 +434,8 @@ static void put_waker(const struct why_printer *printer, const struct why_step *
 		fputs(" ← answered by ", printer->out);
 	else if (step->owned)
 		fputs(" ← not ended by ", printer->out);
+	else if (step->locked)
+		fputs(" ← locked by ", printer->out);
 	else if (step->last_rank)
 		fputs(step->call_ts ? " ← arrived last: " : " ← not there: ", printer->out);
 	else

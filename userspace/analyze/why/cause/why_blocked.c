@@ -513,7 +513,7 @@ static struct why_step *blocked_push(struct why_walk *walk, const struct why_blo
 	step->syscall = blocked->interval->syscall;
 	step->args = blocked->interval->args;
 	step->task_state = blocked->interval->task_state;
-	step->object = blocked->object;
+	step->object = blocked->file_lock ? 0 : blocked->object; /* it does not sleep at the file */
 	step->meaning = blocked->stack.text;
 	step->dev = device_of(&blocked->facts);
 	step->in_ts = why_switched_in(walk, blocked->thread, blocked->index);
@@ -612,6 +612,7 @@ struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_s
 	if (blocked.kind != WAIT_STOPPED && blocked.stack.meaning.rule != MEANING_STOPPED)
 		blocked.object = object_of(walk, &blocked);
 	find_program_lock(walk, &blocked);
+	why_file_lock_find(walk, &blocked);
 	step = blocked_push(walk, &blocked);
 	blocked.end_ts = blocked.interval->to_ts;
 	find_waiting(walk, &blocked);
@@ -624,6 +625,8 @@ struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_s
 	}
 	if (blocked.program_lock)
 		set_program_lock(walk, &blocked, step);
+	if (blocked.file_lock)
+		why_file_lock_describe(walk, &blocked, step);
 	step->by = blocked.waker.thread;
 	step->interrupt = blocked.waker.interrupt;
 	if (of_call)

@@ -25,7 +25,10 @@ struct why_blocked {
 	const struct why_link *link; /* NULL: it belongs to the instance's own thread */
 	uint32_t object;
 	uint32_t program_lock; /* text of the lock of the program's own that it is for; 0: none */
-	enum why_grade grade;  /* of the chain up to and including this wait */
+	/* It sleeps to try to lock a file again, which `holder` had locked; NULL: it does not. */
+	const struct model_lock_refusal *file_lock;
+	uint32_t holder;      /* main thread of another process; MODEL_NONE: unknown */
+	enum why_grade grade; /* of the chain up to and including this wait */
 };
 
 /* ---- why_pressure.c ---- */
@@ -91,6 +94,12 @@ struct why_polls why_polls_of(const struct why_walk *walk, const struct why_bloc
 /* Text of the program's own lock that it waits for, if its functions show that; 0: they do not. In
  * why_program_lock.c. */
 uint32_t why_program_lock(struct why_walk *walk, const struct why_blocked *blocked);
+/* Finds the file that the thread sleeps to lock, and whoever has locked it; in why_file_lock.c. */
+void why_file_lock_find(struct why_walk *walk, struct why_blocked *blocked);
+void why_file_lock_describe(struct why_walk *walk, const struct why_blocked *blocked,
+			    struct why_step *step);
+/* The chain continues with the holder if that is known to be the one thread of a traced process. */
+struct why_verdict why_blocked_at_file_lock(struct why_walk *walk, struct why_blocked *blocked);
 /* If the thread is in no span, and Go's runtime had nothing to run on it, the thread waited for
  * nothing that a goroutine needs. Then the cause says so, unless something outside of the program
  * ended the wait. The same holds for all threads of a program that is explained as a whole.

@@ -22,7 +22,9 @@ struct why_verdict why_blocked_at_sleep(struct why_walk *walk, struct why_blocke
 		return why_blocked_end(walk, blocked, WHY_STOPPED, WHY_GRADE_LIKELY,
 				       blocked->waker.thread);
 	/* A timer's interrupt ends a sleep. */
-	if (blocked->program_lock)
+	if (blocked->file_lock)
+		verdict = why_blocked_at_file_lock(walk, blocked);
+	else if (blocked->program_lock)
 		verdict = why_blocked_end(walk, blocked, WHY_LOCK, WHY_GRADE_LIKELY, MODEL_NONE);
 	else
 		verdict = why_blocked_end(walk, blocked, WHY_SLEEP, grade, blocked->thread);
