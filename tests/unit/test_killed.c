@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "analyze/killed.h"
-#include "render/text/killed_text.h"
+#include "render/text/killed_text_internal.h"
 #include "util/signal_names.h"
 #include "why_capture.h"
 

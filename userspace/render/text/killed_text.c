@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "render/text/killed_text.h"
+#include "render/text/killed_text_internal.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 #include "render/disorder.h"
 #include "render/place.h"
 #include "render/text/hang_text.h"
-#include "render/text/killed_text.h"
+#include "render/text/killed_text_internal.h"
 #include "render/text/notices.h"
 #include "render/text/report_causes.h"
 #include "render/text/report_stragglers_internal.h"

@@ -9,7 +9,7 @@
 #include "analyze/why/why_waiters.h"
 #include "render/place.h"
 #include "render/text/hang_text.h"
-#include "render/text/killed_text.h"
+#include "render/text/killed_text_internal.h"
 #include "render/text/samples_text_internal.h"
 #include "render/text/values_text_internal.h"
 #include "render/text/why_chain.h"

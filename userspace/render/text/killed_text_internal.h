@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Processes that a signal ended, as text (as JSON: render/json/killed_json_internal.h). */
-#ifndef WAFFLE_RENDER_TEXT_KILLED_TEXT_H
-#define WAFFLE_RENDER_TEXT_KILLED_TEXT_H
+#ifndef WAFFLE_RENDER_TEXT_KILLED_TEXT_INTERNAL_H
+#define WAFFLE_RENDER_TEXT_KILLED_TEXT_INTERNAL_H
 
 #include <stdbool.h>
 #include <stdio.h>
