@@ -282,7 +282,7 @@ def test_the_only_thread_of_a_process_waits_for_a_lock_that_nobody_can_release(w
     cause = answer["instances"][0]["causes"][0]
     assert cause["cause"] == "lock" and cause["grade"] == "likely"
     text = waffle.ok("why", path).stdout
-    said = f"may be a deadlock: the only thread of {interpreter_name(program)} ({pid}) waits for another thread of it"
+    said = f"may be a deadlock: the only thread of {interpreter_name(program)} ({pid}) waits for a lock that no other"
     assert text.startswith(said)
     assert "called within again (<string>:" in text
 

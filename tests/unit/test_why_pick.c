@@ -121,10 +121,11 @@ static void test_parent_that_runs_about_as_much_as_its_child(void **state)
 }
 
 #define REQUESTS 4
+#define SOCKET "socket:[7]"
 
 /* The parent asks its child, which answers after 1 ms each time. `of`: the thread with the spans.
  */
-static uint32_t asker(uint32_t of, bool woken, bool marked)
+static uint32_t asker(uint32_t of, const char *file, bool woken, bool marked)
 {
 	const struct site_info site = {.name = "HTTP GET",
 				       .category = "request",
@@ -138,6 +139,7 @@ static uint32_t asker(uint32_t of, bool woken, bool marked)
 
 	begin(&capture);
 	capture_must(store_writer_add_site(capture.writer, &site, &err), err);
+	object(&capture, file, *file == 's' ? "tcp 10.0.0.1:80 <-> 10.0.0.1:5000" : "");
 	gets(&capture, CAPTURE_START + 1, 1, 0, 10, 0, 0, 0);
 	for (uint32_t i = 0; i < REQUESTS; i++) {
 		uint64_t ts = CAPTURE_START + (2 * i + 1) * MS;
@@ -147,6 +149,7 @@ static uint32_t asker(uint32_t of, bool woken, bool marked)
 						  .site = CAPTURE_SITES};
 
 		waits(&capture, ts, 1, 10, 0, S, NR_READ, 0, 0, 0);
+		wait_details(&capture, ts, ts + MS, 10, 1, 0, 0);
 		capture_hit_of(&capture, ts, of, of, CAPTURE_SITES, i + 1, 0, 0, NULL);
 		capture_add(&capture, &end);
 		gets(&capture, ts + MS, 1, 0, 10, woken ? 20 : 0, ts + MS, woken ? SOFT : HARD);
@@ -166,10 +169,11 @@ static uint32_t asker(uint32_t of, bool woken, bool marked)
 static void test_program_that_asks_its_own_server(void **state)
 {
 	(void)state;
-	assert_int_equal(asker(20, true, false), 10);
-	assert_int_equal(asker(20, false, false), MODEL_NONE); /* somebody else asks */
-	assert_int_equal(asker(10, true, false), MODEL_NONE);  /* it answers itself */
-	assert_int_equal(asker(20, true, true), MODEL_NONE);   /* spans that the user has marked */
+	assert_int_equal(asker(20, SOCKET, true, false), 10);
+	assert_int_equal(asker(20, SOCKET, false, false), MODEL_NONE); /* somebody else asks */
+	assert_int_equal(asker(10, SOCKET, true, false), MODEL_NONE);  /* it answers itself */
+	assert_int_equal(asker(20, SOCKET, true, true), MODEL_NONE); /* the user has marked spans */
+	assert_int_equal(asker(20, "pipe:[7]", true, false), MODEL_NONE); /* a reader of its log */
 }
 
 int main(void)

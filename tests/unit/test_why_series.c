@@ -339,6 +339,7 @@ static uint32_t add_requests(struct capture *capture)
 
 	site.name = "HTTP GET";
 	site.category = "request";
+	site.file = site.func = site.object = "";
 	capture_must(store_writer_add_site(capture->writer, &site, &err), err);
 	return CAPTURE_SITES;
 }

@@ -306,9 +306,11 @@ static const char *const common_modules[] = {"libc.so",    "libc-",      "libpth
 					     "ld-musl",    "libstdc++.", "libc++.",     "libgcc_s.",
 					     "[vdso]",     "libm.so",    "libm-",       "libc.musl",
 					     "libasan.so", "libtsan.",   "libubsan.so", "libffi."};
-static const char *const common_functions[] = {
-	"__",     "pthread_", "syscall", "std::",   "futex_",  "runtime.",
-	"core::", "alloc::",  "<std::",  "<core::", "<alloc::"};
+static const char *const common_functions[] = {"__",    "pthread_", "syscall",
+					       "std::", "futex_",   "runtime."};
+/* Crates of Rust's own library. A function of C++ may have such a namespace, but has parentheses.
+ */
+static const char *const rust_crates[] = {"std::", "core::", "alloc::"};
 
 static bool begins_with(const char *text, const char *const *list, size_t count)
 {
@@ -318,13 +320,28 @@ static bool begins_with(const char *text, const char *const *list, size_t count)
 	return false;
 }
 
+/* "core::fmt::write", "<std::net::TcpStream as std::io::Read>::read"; but not the program's own
+ * "<alloc::vec::Vec<T> as shop::Total>::total". */
+static bool is_of_rusts_library(const char *function)
+{
+	const char *as = strstr(function, " as ");
+
+	return !strchr(function, '(') &&
+	       begins_with(*function == '<' ? function + 1 : function, rust_crates,
+			   sizeof(rust_crates) / sizeof(rust_crates[0])) &&
+	       (*function != '<' || !as ||
+		begins_with(as + 4, rust_crates, sizeof(rust_crates) / sizeof(rust_crates[0])));
+}
+
 bool stack_frame_is_common(const struct stack_frame *frame)
 {
-	return (frame->module && begins_with(path_base(frame->module), common_modules,
-					     sizeof(common_modules) / sizeof(common_modules[0]))) ||
-	       (frame->function &&
-		begins_with(frame->function, common_functions,
-			    sizeof(common_functions) / sizeof(common_functions[0])));
+	if (frame->module && begins_with(path_base(frame->module), common_modules,
+					 sizeof(common_modules) / sizeof(common_modules[0])))
+		return true;
+	return frame->function &&
+	       (begins_with(frame->function, common_functions,
+			    sizeof(common_functions) / sizeof(common_functions[0])) ||
+		is_of_rusts_library(frame->function));
 }
 
 bool stack_frame_is_interpreter(const struct stack_frame *frame)
@@ -340,11 +357,15 @@ bool stack_frame_is_python(const struct stack_frame *frame)
 	return frame->module && !strcmp(frame->module, PYTHON_MODULE);
 }
 
-/* "<frozen importlib._bootstrap>" is Python's own as well. */
+/* "<frozen importlib._bootstrap>" is Python's own as well, and what an installer puts into bin/
+ * only starts a package. */
 bool stack_source_is_library(const char *file)
 {
+	size_t folder = (size_t)(path_base(file) - file);
+
 	return *file == '<' || strstr(file, "/site-packages/") || strstr(file, "/dist-packages/") ||
-	       strstr(file, "/lib/python");
+	       strstr(file, "/lib/python") || strstr(file, "/lib64/python") ||
+	       (folder >= 5 && !strncmp(file + folder - 5, "/bin/", 5));
 }
 
 struct inner_search {

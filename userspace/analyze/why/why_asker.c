@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include "analyze/why/lookup/why_roots.h"
+#include "target/process/descriptors.h"
 #include "util/memory.h"
 
 struct talker {
 	bool answers;         /* a thread with requests */
+	uint64_t left_ts;     /* when it left its CPU last */
 	uint32_t answers_got; /* times that such a thread has woken it */
 };
 
@@ -24,7 +26,7 @@ static size_t requests_find(struct talker *talkers, const struct model *model)
 
 		if (site_is_bookkeeping(site) || site_is_once(site))
 			continue;
-		if (strcmp(site->category, "request") != 0 || span->thread >= model->threads.len ||
+		if (!site_is_request(site) || span->thread >= model->threads.len ||
 		    why_is_of_root(model, span->thread))
 			return 0;
 		talkers[span->thread].answers = true;
@@ -33,15 +35,28 @@ static size_t requests_find(struct talker *talkers, const struct model *model)
 	return count;
 }
 
-/* Counts whom the threads with requests have woken. */
+/* Whether a thread waited for a connection over a network when it left its CPU. */
+static bool waited_for_connection(const struct model *model, uint32_t thread, uint64_t from_ts)
+{
+	const struct model_wait *wait = model_wait_at(model, thread, from_ts);
+	const struct store_object *object = wait ? model_wait_object(model, wait) : NULL;
+
+	return object && descriptor_is_socket(object->name) &&
+	       strstr(object->detail, DESCRIPTOR_BETWEEN);
+}
+
+/* Counts whom the threads with requests have woken while they waited for a connection. */
 static void answers_count(struct talker *talkers, const struct model *model)
 {
 	for (size_t i = 0; i < model->switches.len; i++) {
 		const struct model_switch *sw = &model->switches.data[i];
 
 		if (sw->wake_ts && sw->next < model->threads.len &&
-		    sw->waker < model->threads.len && talkers[sw->waker].answers)
+		    sw->waker < model->threads.len && talkers[sw->waker].answers &&
+		    waited_for_connection(model, sw->next, talkers[sw->next].left_ts))
 			talkers[sw->next].answers_got++;
+		if (sw->prev < model->threads.len)
+			talkers[sw->prev].left_ts = sw->ts;
 	}
 }
 
@@ -63,5 +78,5 @@ uint32_t why_asker_find(const struct model *model)
 			found = i;
 	}
 	free(talkers);
-	return answers >= requests / 2 ? found : MODEL_NONE;
+	return 2 * answers >= requests ? found : MODEL_NONE;
 }

@@ -40,6 +40,7 @@ enum among {
 struct candidates {
 	const struct model *model;
 	struct stack_names *names;
+	bool idle_jvm; /* idle threads of the JVM itself count, too */
 };
 
 static uint64_t length_of(const struct model *model)
@@ -50,7 +51,8 @@ static uint64_t length_of(const struct model *model)
 /* Whether a thread is one of the JVM's own, which does little. */
 static bool is_idle_jvm(const struct candidates *from, uint32_t thread)
 {
-	return from->model->threads.data[thread].running_ns <= length_of(from->model) / JVM_PARTS &&
+	return !from->idle_jvm &&
+	       from->model->threads.data[thread].running_ns <= length_of(from->model) / JVM_PARTS &&
 	       why_jvm_is_own_thread(from->model, from->names, thread);
 }
 
@@ -130,7 +132,7 @@ static const struct model_thread *ring_owner(const struct model *model,
 
 /* A thread that lives only briefly explains little. If there are many of them, as in a shell script
  * or with a thread for each request, a thread that waits for them explains all of them. */
-static const struct model_thread *busiest_thread(const struct candidates *from)
+static const struct model_thread *busiest_counted(const struct candidates *from)
 {
 	uint64_t length = length_of(from->model);
 	const struct model_thread *busiest = busiest_of(from, length / 2, AMONG_BUSY_ROOTS)
@@ -138,6 +140,14 @@ static const struct model_thread *busiest_thread(const struct candidates *from)
 							     ?: busiest_of(from, 0, AMONG_ALL);
 
 	return ring_owner(from->model, busiest);
+}
+
+static const struct model_thread *busiest_thread(struct candidates *from)
+{
+	const struct model_thread *busiest = busiest_counted(from);
+
+	from->idle_jvm = !busiest;
+	return busiest ?: busiest_counted(from);
 }
 
 static void choose(struct why_query *query, const struct model *model,
@@ -224,7 +234,7 @@ static void choose_stuck(struct why_query *query, const struct model *model,
 
 int why_busiest_thread(struct why_query *query, const struct model *model)
 {
-	const struct candidates from = {model, query->names};
+	struct candidates from = {.model = model, .names = query->names};
 	const struct model_thread *busiest = busiest_thread(&from);
 
 	if (!busiest)
@@ -235,7 +245,7 @@ int why_busiest_thread(struct why_query *query, const struct model *model)
 
 int why_busiest_program(struct why_query *query, const struct model *model)
 {
-	const struct candidates from = {model, query->names};
+	struct candidates from = {.model = model, .names = query->names};
 	const struct model_thread *busiest = busiest_thread(&from);
 
 	if (!busiest)

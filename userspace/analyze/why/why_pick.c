@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/why/lookup/why_go.h"
 #include "analyze/why/why_asker_internal.h"
 #include "analyze/why/why_busiest.h"
 #include "analyze/why/why_small_spans_internal.h"
@@ -265,7 +266,10 @@ static bool pick_asker(struct why_query *query, const struct model *model)
 
 	if (asker == MODEL_NONE)
 		return false;
-	query->tid = model->threads.data[asker].tid;
+	if (why_go_is_process(model, query->names, model->threads.data[asker].pid))
+		query->program = model->threads.data[asker].pid;
+	else
+		query->tid = model->threads.data[asker].tid;
 	query->from_ts = model->start_ts;
 	query->to_ts = model->end_ts;
 	query->asks = true;

@@ -14,11 +14,14 @@
 #define SMALL_PARTS 10 /* one tenth */
 /* Requests are small beside a thread that is busy for at least this part of the capture. */
 #define BUSY_PARTS 5 /* one fifth */
-/* They are small as well if all of them together take less than this part of the capture, and none
- * takes that long: if somebody waits, it is not within them, but before the server looks at them.
- */
+/* One that takes this part of the capture is not small. They are small as well if all of them
+ * together take less than that, and each is quick: if somebody waits, it is not within them, but
+ * before the server looks at them. */
 #define RARE_PARTS 20
 #define QUICK_NS 20000000ull
+/* A request of at least SLOW_NS is slow if it takes SLOW_TIMES as long as the mean. */
+#define SLOW_NS 5000000ull
+#define SLOW_TIMES 10
 
 /* A span of a set that is armed wherever its library is mapped: nobody asked for it. */
 static bool comes_with_library(const struct site_info *site)
@@ -73,14 +76,18 @@ static void add_blocked(struct thread_time *times, const struct model *model)
 		    !idle[sw->syscall])
 			times[sw->prev].since_ts = sw->ts;
 	}
+	for (uint32_t i = 0; i < model->threads.len; i++)
+		if (times[i].since_ts && times[i].since_ts < model->end_ts)
+			times[i].blocked_ns += model->end_ts - times[i].since_ts;
 }
 
 struct request_sums {
-	uint64_t total_ns, longest_ns;
+	uint64_t count, total_ns, longest_ns;
 };
 
 static void add_request(struct request_sums *requests, uint64_t ns)
 {
+	requests->count++;
 	requests->total_ns += ns;
 	if (ns > requests->longest_ns)
 		requests->longest_ns = ns;
@@ -93,7 +100,7 @@ static bool add_spans(struct thread_time *times, struct request_sums *requests,
 	for (size_t i = 0; i < model->spans.len; i++) {
 		const struct model_span *span = &model->spans.data[i];
 		const struct site_info *site = model_site(model, span->site);
-		bool request = !strcmp(site->category, "request");
+		bool request = site_is_request(site);
 		uint64_t ns = span->end_ts > span->start_ts ? span->end_ts - span->start_ts : 0;
 
 		if (site_is_bookkeeping(site) || site_is_once(site))
@@ -136,16 +143,23 @@ static uint64_t most_busy(struct thread_time *times, const struct model *model)
 	return most_ns;
 }
 
+static bool are_quick(const struct request_sums *requests)
+{
+	return requests->longest_ns < QUICK_NS &&
+	       (requests->longest_ns < SLOW_NS ||
+		requests->longest_ns < SLOW_TIMES * (requests->total_ns / requests->count));
+}
+
 static bool are_requests_small(const struct request_sums *requests, struct thread_time *times,
 			       const struct model *model)
 {
 	uint64_t length = model->end_ts - model->start_ts, busy_ns;
 
-	if (!requests->total_ns ||
-	    (requests->total_ns <= length / RARE_PARTS && requests->longest_ns < QUICK_NS))
+	if (!requests->count || (requests->total_ns <= length / RARE_PARTS && are_quick(requests)))
 		return true;
 	busy_ns = most_busy(times, model);
-	return requests->total_ns <= busy_ns / SMALL_PARTS && busy_ns > length / BUSY_PARTS;
+	return requests->total_ns <= busy_ns / SMALL_PARTS && busy_ns > length / BUSY_PARTS &&
+	       requests->longest_ns < length / RARE_PARTS;
 }
 
 bool why_has_only_small_spans(const struct model *model)

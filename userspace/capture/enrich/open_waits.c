@@ -139,7 +139,8 @@ static bool is_own_memory(struct examined *process, uint64_t address)
 		process_mappings_all(&process->mappings, process->pid, &err);
 	process->has_mappings = true;
 	mapping = address_space_at(&process->mappings, address);
-	return mapping && !mapping->ino;
+	/* The first segment of shmget(2) has 0 as its inode, and "/SYSV…" as its path. */
+	return mapping && !mapping->ino && *mapping->path != '/';
 }
 
 /* Whether only another thread of the process can end the wait, or a signal. The futex of a

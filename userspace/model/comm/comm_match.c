@@ -16,8 +16,9 @@
  *	receive  --- ---------- ----------     each ends when a message comes: nothing was under way
  *	receive   - - -   - -  -               messages were there before: the shift is not known
  *
- * A long message is not sent before its receiver has come. Nobody knows which ones are long. So if
- *the receivers did not wait, the senders may have, and we try the same the other way round.
+ * A long message is sent only after its receiver has arrived, and nobody knows which messages are
+ * long. If the receivers did not wait, we try the same shift with the senders as those that wait. A
+ * short message among them, sent far ahead, makes the bound too large: then nothing is matched.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -273,11 +274,11 @@ static bool proves_arrival(const struct comm_call *call, const struct member *ot
 	       (call->flow == FLOW_TO_ROOT && call->root == call->rank);
 }
 
-/* A rank leaves a collective only after the other rank has entered it; with `any`, that is assumed
- * of all calls. *bound becomes the smallest offset from positions of `other` to those of `done`
- * with which that holds. False: no call of `done` proves anything. */
+/* A rank leaves a collective only after the other rank has entered it; with `all_prove`, that is
+ * assumed of all calls. *bound becomes the smallest offset from positions of `other` to those of
+ * `done` with which that holds. False: no call of `done` proves anything. */
 static bool shift_bound(const struct work *work, const struct member *done,
-			const struct member *other, bool any, int64_t *bound)
+			const struct member *other, bool all_prove, int64_t *bound)
 {
 	bool known = false;
 
@@ -285,7 +286,7 @@ static bool shift_bound(const struct work *work, const struct member *done,
 		const struct comm_call *call = call_at(work, done, i);
 		int64_t ahead;
 
-		if (!(any || proves_arrival(call, other)) || call->end_ts == UINT64_MAX)
+		if (!(all_prove || proves_arrival(call, other)) || call->end_ts == UINT64_MAX)
 			continue;
 		ahead = position(work, done, i) - reached(work, other, call->end_ts);
 		if (!known || ahead > *bound)
@@ -320,9 +321,10 @@ static uint64_t wait_begin(const struct work *work, const struct comm_call *call
 }
 
 /* How long calls of `done` waited until the calls of `other` began that are `ahead` positions
- * before theirs. *total: how long they took. `any`: see shift_bound(). */
+ * before theirs. *total: how long they took. `all_prove`: see shift_bound(). */
 static uint64_t waited_ns(const struct work *work, const struct member *done,
-			  const struct member *other, int64_t ahead, bool any, uint64_t *total)
+			  const struct member *other, int64_t ahead, bool all_prove,
+			  uint64_t *total)
 {
 	int64_t first = position(work, other, 0);
 	uint64_t sum = 0;
@@ -333,8 +335,8 @@ static uint64_t waited_ns(const struct work *work, const struct member *done,
 		int64_t at = position(work, done, i) - ahead - first;
 		uint64_t from = wait_begin(work, call), ts;
 
-		if (!(any || proves_arrival(call, other)) || call->end_ts == UINT64_MAX || at < 0 ||
-		    at >= (int64_t)other->count || from >= call->end_ts)
+		if (!(all_prove || proves_arrival(call, other)) || call->end_ts == UINT64_MAX ||
+		    at < 0 || at >= (int64_t)other->count || from >= call->end_ts)
 			continue;
 		ts = call_at(work, other, (size_t)at)->arrival_ts;
 		ts = ts < call->end_ts ? ts : call->end_ts;
@@ -360,14 +362,14 @@ static bool has_unsure(const struct work *work, const struct member *member)
  * explains most of the time that `done` took, and the next one much less.
  */
 static bool is_explained(const struct work *work, const struct member *done,
-			 const struct member *other, int64_t ahead, bool any)
+			 const struct member *other, int64_t ahead, bool all_prove)
 {
 	uint64_t total, next_total, waited, next;
 
 	if (has_unsure(work, done) || has_unsure(work, other))
 		return false;
-	waited = waited_ns(work, done, other, ahead, any, &total);
-	next = waited_ns(work, done, other, ahead + 1, any, &next_total);
+	waited = waited_ns(work, done, other, ahead, all_prove, &total);
+	next = waited_ns(work, done, other, ahead + 1, all_prove, &next_total);
 	return waited && waited > total / 2 && next < waited / 2;
 }
 

@@ -237,8 +237,9 @@ static void print_standstill(const struct hang_printer *printer,
 			standstill->threads, standstill->of);
 	put_thread(printer, process ? process->main_thread : standstill->thread);
 	fputs(standstill->of == 1
-		      ? " waits for another thread of it, which there is not: it has the lock "
-			"itself, or had it from fork(); only a signal can end that\n"
+		      ? " waits for a lock that no other thread can release: it has it already, "
+			"or a thread that has ended, or one of the parent at fork(); only a signal "
+			"can end that\n"
 	      : standstill->all_inside
 		      ? " wait for another thread of it, none with a timeout; only a signal can "
 			"end that\n"

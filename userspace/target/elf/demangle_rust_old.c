@@ -9,10 +9,12 @@
 /* "::h" and 16 digits, at the end of each such name. */
 static bool ends_in_hash(const char *text, size_t len)
 {
-	const char *hash = text + len - HASH_DIGITS;
+	const char *hash;
 
-	return len > HASH_DIGITS + 3 && !strncmp(hash - 3, "::h", 3) &&
-	       strspn(hash, HEX) == HASH_DIGITS;
+	if (len <= HASH_DIGITS + 3)
+		return false;
+	hash = text + len - HASH_DIGITS;
+	return !strncmp(hash - 3, "::h", 3) && strspn(hash, HEX) >= HASH_DIGITS;
 }
 
 /* The printable character of ASCII whose code two hexadecimal digits say; 0: they say none. */
@@ -48,7 +50,8 @@ static const char *decode(const char *text, size_t *len, char character[2])
 /* Each code is at least as long as what it stands for. */
 bool demangle_rust_old(char *text)
 {
-	size_t len = strlen(text), out = 0;
+	const char *clone = strstr(text, " [clone ");
+	size_t len = clone ? (size_t)(clone - text) : strlen(text), out = 0;
 
 	if (!ends_in_hash(text, len))
 		return false;

@@ -212,6 +212,12 @@ static inline bool site_is_once(const struct site_info *site)
 	return site->role == SITE_ROLE_MPI_INIT || (site->call && !strcmp(site->category, "mpi") &&
 						    !strcmp(site->name, "MPI_Finalize"));
 }
+/* Whether it is a request that a server answers (capture/requests.h), and not a span of the program
+ * that has this category: those are in a file. */
+static inline bool site_is_request(const struct site_info *site)
+{
+	return !strcmp(site->category, "request") && !*site->file && !*site->func && !*site->object;
+}
 /* Whether a hit of this kind of site is a log message. */
 static inline bool site_kind_is_log(unsigned kind)
 {

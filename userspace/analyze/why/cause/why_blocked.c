@@ -105,7 +105,7 @@ static struct why_verdict by_meaning(struct why_walk *walk, struct why_blocked *
 }
 
 #define OPEN_TEXT "still waits when the capture ends"
-#define LEFT_ALONE_TEXT "only another thread of the process could end it, and there is none"
+#define LEFT_ALONE_TEXT "only another thread of the process could release it, and there is none"
 #define DEADLOCK_TEXT "deadlock: the chain of owners leads back to it"
 
 /* Whether the owner has waited itself since before this wait began. Then it has not run meanwhile,

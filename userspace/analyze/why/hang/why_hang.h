@@ -44,8 +44,8 @@ struct why_deadlock {
 };
 
 /* All threads of a process wait for another one of the same process, and none has a timeout; a
- * single thread waits for one that there is not. Or some do, for all of the capture, and for at
- * least two locks. Who has what they wait for is not known. */
+ * single thread waits for a lock that no other one can release. Or some do, for all of the capture,
+ * and for at least two locks. Who has what they wait for is not known. */
 struct why_standstill {
 	uint32_t thread; /* one of the process */
 	uint32_t threads, of;

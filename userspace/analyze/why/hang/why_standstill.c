@@ -27,7 +27,7 @@ static bool is_inside(const struct model_open_wait *wait)
 	       wait->ts - wait->from_ts >= STANDSTILL_NS;
 }
 
-/* ---- locks that a thread looks at now and then ---- */
+/* ---- polled locks ---- */
 
 /* A thread that waits for a monitor of Java, or a lock that its program made, looks at it about
  * once a second, and does nothing else. So it runs for less than this part of the capture; of a
@@ -55,31 +55,31 @@ static bool blocks(const struct model_switch *from)
 	return !(from->flags & WAFFLE_SWITCH_PREEMPTED) && from->prev_state & 0xff;
 }
 
-static bool is_looked_at(const struct why_hung *hung)
+static bool is_polled(const struct why_hung *hung)
 {
 	return hung->awaits == WHY_AWAITS_MONITOR || hung->awaits == WHY_AWAITS_PROGRAM;
 }
 
 /* Of waits for such locks, forgets those of threads that do more than look at it: something else
  * than a timeout has woken them, or they have waited in another system call, or they run much. */
-static void looks_check(struct why_hangs *hangs, const struct model *model)
+static void polled_check(struct why_hangs *hangs, const struct model *model)
 {
-	struct map looking = {0}; /* thread → its wait */
+	struct map polled = {0}; /* thread → its wait */
 
 	for (uint32_t i = 0; i < hangs->waits.len; i++) {
 		struct why_hung *hung = &hangs->waits.data[i];
 		uint32_t thread = open_wait(model, hung)->thread;
 
-		if (!is_looked_at(hung))
+		if (!is_polled(hung))
 			continue;
 		if (runs_much(model, thread))
 			hung->awaits = WHY_AWAITS_UNKNOWN;
 		else
-			map_put(&looking, thread, i);
+			map_put(&polled, thread, i);
 	}
-	for (size_t i = 0; looking.len && i < model->switches.len; i++) {
+	for (size_t i = 0; polled.len && i < model->switches.len; i++) {
 		const struct model_switch *sw = &model->switches.data[i];
-		uint32_t prev = map_get(&looking, sw->prev), next = map_get(&looking, sw->next);
+		uint32_t prev = map_get(&polled, sw->prev), next = map_get(&polled, sw->next);
 
 		if (next != MAP_NONE && is_woken_by_other(sw))
 			hangs->waits.data[next].awaits = WHY_AWAITS_UNKNOWN;
@@ -87,7 +87,7 @@ static void looks_check(struct why_hangs *hangs, const struct model *model)
 		    sw->syscall != open_wait(model, &hangs->waits.data[prev])->syscall)
 			hangs->waits.data[prev].awaits = WHY_AWAITS_UNKNOWN;
 	}
-	map_free(&looking);
+	map_free(&polled);
 }
 
 /* ---- waits that are stuck ---- */
@@ -101,7 +101,7 @@ static bool has_always_waited(const struct model *model, const struct why_hung *
 		return true;
 	if (!is_alive(&model->threads.data[wait->thread]))
 		return false;
-	if (is_looked_at(hung))
+	if (is_polled(hung))
 		return wait->ts - wait->from_ts >= STANDSTILL_NS;
 	return hung->awaits != WHY_AWAITS_UNKNOWN && wait->before &&
 	       (hung->owner != MODEL_NONE || is_inside(wait));
@@ -216,26 +216,34 @@ static void process_examine(struct why_hangs *hangs, const struct model *model,
 	map_free(&all.passed);
 }
 
-/* The live threads, sorted by process, without the JVM's own, which wait with timeouts for nothing
- * of the program. */
+/* Whether a thread is one of the JVM's own that waits for work. Some of these run code of the
+ * program, as the one for finalizers does, and may wait for its locks. */
+static bool is_idle_jvm(const struct model *model, struct stack_names *names, uint32_t thread,
+			const struct why_hung *hung)
+{
+	return (!hung || hung->awaits == WHY_AWAITS_UNKNOWN) &&
+	       why_jvm_is_own_thread(model, names, thread);
+}
+
+/* The live threads, sorted by process, without idle ones of the JVM. */
 static struct live_thread *live_threads_new(uint32_t *count, const struct why_hangs *hangs,
 					    const struct model *model, struct stack_names *names)
 {
 	struct live_thread *threads = memory_get((model->threads.len + 1) * sizeof(*threads));
 	uint32_t wait = 0;
+	bool has_wait;
 
 	*count = 0;
 	for (uint32_t i = 0; i < model->threads.len; i++) {
 		while (wait < hangs->waits.len && model->open_waits.data[wait].thread < i)
 			wait++;
-		if (is_alive(&model->threads.data[i]) && !why_jvm_is_own_thread(model, names, i))
+		has_wait = wait < hangs->waits.len && model->open_waits.data[wait].thread == i;
+		if (is_alive(&model->threads.data[i]) &&
+		    !is_idle_jvm(model, names, i, has_wait ? &hangs->waits.data[wait] : NULL))
 			threads[(*count)++] = (struct live_thread){
 				.pid = model->threads.data[i].pid,
 				.thread = i,
-				.wait = wait < hangs->waits.len &&
-							model->open_waits.data[wait].thread == i
-						? wait
-						: MODEL_NONE,
+				.wait = has_wait ? wait : MODEL_NONE,
 			};
 	}
 	if (*count)
@@ -249,7 +257,7 @@ void why_standstills_find(struct why_hangs *hangs, const struct model *model,
 	uint32_t count;
 	struct live_thread *threads = live_threads_new(&count, hangs, model, names);
 
-	looks_check(hangs, model);
+	polled_check(hangs, model);
 	for (size_t i = 0; i < hangs->waits.len; i++)
 		hangs->waits.data[i].stuck = has_always_waited(model, &hangs->waits.data[i]);
 	stuck_spread(hangs);

@@ -170,7 +170,7 @@ static void close_spans(struct why_thread *thread, struct interval_spans *open, 
  * meanwhile. */
 static bool is_request(const struct model *model, uint32_t span)
 {
-	return !strcmp(model_site(model, model->spans.data[span].site)->category, "request");
+	return site_is_request(model_site(model, model->spans.data[span].site));
 }
 
 static void mark_span(struct why_intervals *intervals, struct interval_spans *open, uint32_t index)

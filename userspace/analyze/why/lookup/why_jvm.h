@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs of the JVM. It has a score of threads of its own beside those of the program. */
+/* Programs of the JVM. The JVM starts about twenty threads for itself. */
 #ifndef WAFFLE_ANALYZE_WHY_LOOKUP_WHY_JVM_H
 #define WAFFLE_ANALYZE_WHY_LOOKUP_WHY_JVM_H
 

@@ -25,8 +25,10 @@ static const struct lock_row locks[] = {
 	{"LWLockAcquire* LWLockWaitForVar ", NULL, "a lock of shared memory in PostgreSQL"},
 	{"MDL_wait::timed_wait* ", "Item_func_get_lock::val_int* ",
 	 "a lock of GET_LOCK() in MariaDB or MySQL"},
-	{"MDL_wait::timed_wait* ", NULL, "the lock of a table's definition in MariaDB or MySQL"},
-	{"lock_wait(* lock_wait_suspend_thread(* ", NULL, "the lock of a row in InnoDB"},
+	{"MDL_wait::timed_wait* ", NULL, "a metadata lock of MariaDB or MySQL"},
+	{"lock_wait(* lock_wait_suspend_thread(* ",
+	 "row_mysql_handle_errors(* row_search_mvcc(* row_upd_step(* row_ins_step(* ",
+	 "a lock of a row or table in InnoDB"},
 };
 
 /* Functions of who ends the wait, if the stack of who waited is not recorded. */
@@ -58,10 +60,13 @@ const char *why_lock_awaited(const char *const *functions, uint32_t count)
 	return row_find(locks, sizeof(locks) / sizeof(locks[0]), functions, count);
 }
 
+/* A thread that enters a monitor may first have to wait for the collector of garbage. */
 const char *why_lock_of_java(const char *const *functions, uint32_t count)
 {
 	return has_any(functions, count, "ObjectMonitor::enter* ObjectMonitor::EnterI* ") &&
-			       !has_any(functions, count, "ObjectMonitor::wait* ")
+			       !has_any(functions, count,
+					"ObjectMonitor::wait* SafepointSynchronize::* "
+					"SafepointMechanism::* HandshakeState::* ")
 		       ? "the monitor of an object of Java"
 		       : NULL;
 }

@@ -69,9 +69,12 @@ const struct sample_place *sample_places_get(const struct sample_places *places,
 
 static uint32_t place_number(struct sample_places *places, const struct sample_place *place)
 {
-	const uint32_t key[5] = {(uint32_t)place->kernel << 8 | place->spin,
-				 (uint32_t)place->syscall, place->text, place->module,
-				 place->generator};
+	const uint32_t key[6] = {(uint32_t)place->kernel << 8 | place->spin,
+				 (uint32_t)place->syscall,
+				 place->text,
+				 place->module,
+				 place->generator,
+				 place->source};
 	uint32_t number = keymap_get(&places->known, key, sizeof(key));
 
 	if (number != MAP_NONE)
@@ -98,6 +101,7 @@ uint32_t *sample_places_take(struct sample_places *places, const struct sample_p
 		place.function = strtab_take(places->texts, from->texts, place.function);
 		place.module = strtab_take(places->texts, from->texts, place.module);
 		place.generator = strtab_take(places->texts, from->texts, place.generator);
+		place.source = strtab_take(places->texts, from->texts, place.source);
 		numbers[i] = place_number(places, &place);
 	}
 	return numbers;
@@ -212,6 +216,11 @@ static uint32_t generator_of(const struct sample_places *places, const struct mo
 						     sample->ts));
 }
 
+static uint32_t source_text(const struct sample_places *places, const char *file)
+{
+	return file && !stack_source_is_library(file) ? text_of(places, file) : 0;
+}
+
 static uint32_t user_place(struct sample_places *places, const struct model_sample *sample)
 {
 	struct sample_place place = {.syscall = -1};
@@ -224,6 +233,7 @@ static uint32_t user_place(struct sample_places *places, const struct model_samp
 			     ? python_text(places, leaf.function, leaf.file, true)
 			     : place.function;
 	place.module = text_of(places, leaf.module ? path_base(leaf.module) : NULL);
+	place.source = source_text(places, leaf.file);
 	if (!leaf.function && !leaf.module)
 		place.generator = generator_of(places, sample);
 	if (leaf.spins)
@@ -275,8 +285,7 @@ static void callers_frame(const struct stack_frame *frame, void *arg)
 				: text_of(places, frame->function);
 	place.text = place.function;
 	place.module = text_of(places, frame->module ? path_base(frame->module) : NULL);
-	place.source = text_of(places, python && !stack_source_is_library(frame->file) ? frame->file
-										       : NULL);
+	place.source = source_text(places, python ? frame->file : NULL);
 	callers_add(callers, place_number(places, &place));
 }
 

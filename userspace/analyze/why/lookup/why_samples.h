@@ -38,8 +38,8 @@ struct sample_place {
 	uint32_t text;
 	uint32_t function; /* the same without what the interpreter did for it */
 	uint32_t module;   /* base name of the function's file; 0: none */
-	/* Of a function of Python that samples are within: the path of its source, unless it is in
-	 * a folder for libraries; 0: none. */
+	/* The path of the source of a function of Python, unless it is in a folder for libraries;
+	 * 0: none. */
 	uint32_t source;
 	/* In no known file: what may have generated the code, such as "the JVM"; 0: unknown. */
 	uint32_t generator;
