@@ -12,14 +12,14 @@
 #define SLOTS 64 /* a power of two */
 #define AGAIN_NS 100000000ull
 
-struct holder {
+struct lock_holder {
 	uint64_t looked_ts; /* 0: none */
 	uint32_t pid;
 	char comm[WAFFLE_COMM_BYTES]; /* as process_comm() has it */
 };
 
 struct lock_holders {
-	struct holder slots[SLOTS];
+	struct lock_holder slots[SLOTS];
 };
 
 struct lock_holders *lock_holders_open(void)
@@ -34,7 +34,7 @@ void lock_holders_close(struct lock_holders *holders)
 
 void lock_holders_name(struct lock_holders *holders, struct waffle_rec_lock_refusal *refusal)
 {
-	struct holder *holder = &holders->slots[refusal->holder_pid % SLOTS];
+	struct lock_holder *holder = &holders->slots[refusal->holder_pid % SLOTS];
 	uint64_t now = clock_monotonic_ns();
 
 	if ((int32_t)refusal->holder_pid <= 0) { /* a lock of a client of a file server */
@@ -42,7 +42,7 @@ void lock_holders_name(struct lock_holders *holders, struct waffle_rec_lock_refu
 		return;
 	}
 	if (holder->pid != refusal->holder_pid || now - holder->looked_ts >= AGAIN_NS) {
-		*holder = (struct holder){.looked_ts = now, .pid = refusal->holder_pid};
+		*holder = (struct lock_holder){.looked_ts = now, .pid = refusal->holder_pid};
 		process_comm((pid_t)holder->pid, holder->comm);
 	}
 	if (!strcmp(holder->comm, "?"))
