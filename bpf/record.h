@@ -529,9 +529,10 @@ struct waffle_rec_lock_refusal {
 	__u32 flags;                         /* WAFFLE_LOCK_* */
 	char holder_comm[WAFFLE_COMM_BYTES]; /* userspace looks it up */
 };
-#define WAFFLE_LOCK_FLOCK 1u  /* by flock(2); otherwise by fcntl(2) */
-#define WAFFLE_LOCK_SHARED 2u /* the lock that is in the way is a shared one; others may be, too   \
-			       */
+#define WAFFLE_LOCK_FLOCK 1u /* by flock(2); otherwise by fcntl(2) */
+#define WAFFLE_LOCK_SHARED                                                                         \
+	2u /* the lock that is in the way is a shared one; others may be, too                      \
+	    */
 
 /* The thread was on its CPU from from_ts to rec.ts. For stolen_ns of that time the hypervisor ran
  * something else there; the exact moments are unknown. */
