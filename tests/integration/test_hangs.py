@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import signal
+import subprocess
 import sys
 
 import pytest
@@ -241,6 +242,12 @@ def test_only_memory_that_is_shared_may_have_a_futex_for_others(waffle, start, m
     assert answer.get("standstills", 0) == (memory == "own")
 
 
+def names_its_locks(python):
+    """Whether an interpreter has its symbol table. Debian's has not, and no function says that it waits for a lock."""
+    sections = subprocess.run(["readelf", "-SW", pathlib.Path(python).resolve()], capture_output=True, text=True).stdout
+    return ".symtab" in sections
+
+
 ALONE = """
 import ctypes, os, sys, threading, time
 libc = ctypes.CDLL(None)
@@ -276,6 +283,9 @@ def test_the_only_thread_of_a_process_waits_for_a_lock_that_nobody_can_release(w
     waffle.ok("attach", "--pid", program.pid, "--tree", "--duration", "300ms", "-o", path, "--no-report", "--stacks",
               "sched")
     answer = asker(waffle)(path)
+    if way == "itself" and not names_its_locks(sys.executable):
+        assert "standstills" not in answer and answer["instances"][0]["causes"][0]["grade"] == "unknown"
+        return
     assert answer["standstills"] == 1
     assert [wait["thread"]["tid"] for wait in answer["open_waits"] if wait["stuck"]] == [pid]
     assert answer["instances"][0]["thread"]["tid"] == pid
@@ -294,6 +304,9 @@ def test_a_deadlock_of_python_shows_though_other_threads_go_on(waffle, start, py
     path = waffle.path()
     waffle.ok("attach", "--pid", program.pid, "--duration", "300ms", "-o", path, "--no-report", "--stacks", "sched")
     answer = asker(waffle)(path)
+    if not names_its_locks(python):
+        assert answer["deadlocks"] == 0 and "standstills" not in answer
+        return
     assert answer["deadlocks"] == 0 and answer["standstills"] == 1
     stuck = [wait for wait in answer["open_waits"] if wait["stuck"]]
     assert answer["open_waits"][:len(stuck)] == stuck and len(stuck) in (2, 3)  # the join is known by name

@@ -115,7 +115,7 @@ RUNTIMES = tuple(
         ("go_mutex", "channel.go", ("mutex",), "user-work", "holder", 0.8, (), ()),
         ("go_poller", "channel.go", ("poll",), "pipe", "peer", 0.8, ("user-work",), ()),
         ("go_tcp", "channel.go", ("tcp",), "sleep", "server", 0.8, ("idle", "socket"), ()),
-        ("java_monitor", "Monitor.java", ("monitor",), "user-work", "holder", 0.8, ("lock",), ()),
+        ("java_monitor", "Monitor.java", ("monitor",), "lock", "holder", 0.8, ("user-work",), ()),
         ("java_queue", "Monitor.java", ("queue",), "user-work", "holder", 0.8, (), ()),
         ("java_gc", "Monitor.java", ("gc",), "user-work", "VM Thread", 0.8, (), ()),
         ("rust_mutex", "locks.rs", ("mutex",), "lock", "holder", 0.8, (), ()),

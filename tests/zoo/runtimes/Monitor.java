@@ -125,7 +125,8 @@ final class Monitor {
     private static void say(int i, int tid, long begin, long end, long ran, int other, String comm) {
         long pid = ProcessHandle.current().pid();
         System.out.printf("victim i=%d pid=%d tid=%d begin=%d end=%d%n", i, pid, tid, begin, end);
-        System.out.printf("cause i=%d cause=user-work ns=%d pid=%d tid=%d comm=%s span=- object=-%n", i, ran, pid, other, comm);
+        System.out.printf("cause i=%d cause=%s ns=%d pid=%d tid=%d comm=%s span=- object=-%n",
+                i, way.equals("monitor") ? "lock" : "user-work", ran, pid, other, comm);
     }
 
     private static void victim(long seed) {
