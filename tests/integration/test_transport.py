@@ -4,6 +4,7 @@ records. Programs that die, fork or exec lose nothing, and hostile ones harm onl
 
 import bisect
 import collections
+import itertools
 import json
 import os
 import re
@@ -521,10 +522,17 @@ def test_ring_that_is_full_counts_what_it_loses(waffle, ringed):
     assert capture.rows("loss")
 
 
+def room_for(pid, count):
+    """The limit of descriptors with which a process can open this many more."""
+    used = {int(number) for number in os.listdir(f"/proc/{pid}/fd")}
+    return next(itertools.islice((number for number in itertools.count() if number not in used), count, None))
+
+
 def test_threads_without_room_for_a_ring_use_the_kernel(waffle, start, ringed):
     program = begin(start, ringed)
     attached = waffle.attach("-p", program.pid, "--no-report").wait_links(3)
-    resource.prlimit(attached.process.pid, resource.RLIMIT_NOFILE, (160, 160))
+    limit = room_for(attached.process.pid, 32)
+    resource.prlimit(attached.process.pid, resource.RLIMIT_NOFILE, (limit, limit))
     program.ask("threads 60 100 1000", "done")
     assert "the hits of some threads come through the kernel" in attached.wait_notice()
     capture = attached.stop()
