@@ -12,8 +12,8 @@
 #define EAGAIN 11
 #define F_RDLCK 0 /* include/uapi/asm-generic/fcntl.h */
 
-/* Of very many locks of a file only the first ones are searched, and of the tries of a thread one
- * within such a time is recorded. */
+/* A file may have very many locks, and only the first ones are searched. A thread may try very
+ * often, and at most one refusal is recorded in this time. */
 #define LOCKS_MAX 256
 #define REFUSED_GAP_NS 100000
 

@@ -521,7 +521,7 @@ struct waffle_rec_io_limit {
  * wait for it. The kernel refused, because of a lock of another process or another open file. */
 struct waffle_rec_lock_refusal {
 	struct waffle_rec rec;
-	__u64 ino; /* of the file */
+	__u64 ino; /* the inode of the file */
 	__u32 dev; /* in the kernel's encoding */
 	/* number in the table of objects, 0: unknown; from the kernel: the descriptor */
 	__u32 object;

@@ -531,10 +531,8 @@ static struct model_comm *late_messages(struct mpi_job *job, bool pointers, uint
 	return mpi_load(job, 9000, model);
 }
 
-/* A receiver that waited for the next send had no message before it. */
-static void test_messages_of_a_late_attach_are_matched_by_the_waits(void **state)
+static void check_late_messages(uint64_t sends, uint64_t early, uint64_t delay)
 {
-	(void)state;
 	FOR_BOTH(pointers)
 	{
 		const struct model *model;
@@ -542,27 +540,24 @@ static void test_messages_of_a_late_attach_are_matched_by_the_waits(void **state
 		struct mpi_job job;
 		uint64_t id[2][5];
 
-		comm = late_messages(&job, pointers, 5, 90, 10, id, &model);
+		comm = late_messages(&job, pointers, sends, early, delay, id, &model);
 		check_by_order(model, comm, id, 2, 1);
 		mpi_free(&job, comm);
 	}
+}
+
+/* A receiver that waited for the next send had no message before it. */
+static void test_messages_of_a_late_attach_are_matched_by_the_waits(void **state)
+{
+	(void)state;
+	check_late_messages(5, 90, 10);
 }
 
 /* A sender that waited for the next receive had to: its message was a long one. */
 static void test_long_messages_of_a_late_attach_are_matched_by_the_waits_to_send(void **state)
 {
 	(void)state;
-	FOR_BOTH(pointers)
-	{
-		const struct model *model;
-		struct model_comm *comm;
-		struct mpi_job job;
-		uint64_t id[2][5];
-
-		comm = late_messages(&job, pointers, 60, 12, 62, id, &model);
-		check_by_order(model, comm, id, 2, 1);
-		mpi_free(&job, comm);
-	}
+	check_late_messages(60, 12, 62);
 }
 
 /* It may be any earlier message that it receives at once. */

@@ -9,7 +9,6 @@
 
 #include <cmocka.h>
 
-#include "render/text/why_text.h"
 #include "why_capture.h"
 
 #define MS 1000000ull
@@ -51,21 +50,6 @@ static struct why *ask_poller(struct capture *capture, uint64_t from_ms, uint64_
 		   &(struct why_query){.tid = 11, .from_ts = from_ms * MS, .to_ts = to_ms * MS});
 }
 
-/* Whether the text of the answer has a line with `expected`. */
-static void check_text(const struct why *why, const char *expected)
-{
-	struct why_view view = {.causes = 10};
-	char *text = NULL;
-	size_t len;
-	FILE *out = open_memstream(&text, &len);
-
-	why_print_text(why, &view, out);
-	fclose(out);
-	if (!strstr(text, expected))
-		fail_msg("%s is not in:\n%s", expected, text);
-	free(text);
-}
-
 /* The thread is refused at `refused_ts` and sleeps from the ms `from` to `to`: what part 0 says. */
 static void check_sleep(uint64_t refused_ts, uint64_t from, uint64_t to, uint32_t holder,
 			const char *cause, uint32_t culprit, const char *grade)
@@ -98,8 +82,8 @@ static void test_sleeps_between_tries_are_for_the_lock_of_the_file(void **state)
 	why = ask_poller(&capture, 1, 91);
 	check_part(why, 0, "lock", 9 * (10 * MS - 20000), 60, "likely", FILE_TEXT);
 	assert_int_equal(part_of(why, 0)->polls.sleeps, 9);
-	check_text(why, "rollupd (60), " FILE_TEXT);
-	check_text(why, "was refused the lock of " FILE_TEXT ", which rollupd (60) had");
+	check_why_text(why, "rollupd (60), " FILE_TEXT);
+	check_why_text(why, "was refused the lock of " FILE_TEXT ", which rollupd (60) had");
 	done(&capture, why);
 }
 
@@ -118,7 +102,7 @@ static void test_the_one_thread_of_a_traced_holder_is_followed(void **state)
 	why = ask_poller(&capture, 1, 50);
 	check_part(why, 0, "lock", 49 * MS, 20, "likely", FILE_TEXT);
 	assert_int_equal(part_of(why, 0)->step_count, 2);
-	check_text(why, "← locked by writer (20)");
+	check_why_text(why, "← locked by writer (20)");
 	done(&capture, why);
 }
 

@@ -127,18 +127,11 @@ static void test_parent_that_runs_about_as_much_as_its_child(void **state)
  */
 static uint32_t asker(uint32_t of, const char *file, bool woken, bool marked)
 {
-	const struct site_info site = {.name = "HTTP GET",
-				       .category = "request",
-				       .file = "",
-				       .func = "",
-				       .object = "",
-				       .kind = WAFFLE_SITE_SPAN};
-	struct error err = ERROR_INIT;
 	struct capture capture = {0};
 	uint32_t found;
 
 	begin(&capture);
-	capture_must(store_writer_add_site(capture.writer, &site, &err), err);
+	add_request_site(&capture);
 	object(&capture, file, *file == 's' ? "tcp 10.0.0.1:80 <-> 10.0.0.1:5000" : "");
 	gets(&capture, CAPTURE_START + 1, 1, 0, 10, 0, 0, 0);
 	for (uint32_t i = 0; i < REQUESTS; i++) {
@@ -146,11 +139,11 @@ static uint32_t asker(uint32_t of, const char *file, bool woken, bool marked)
 		struct waffle_rec_span_end end = {.rec = {ts + MS, of, WAFFLE_REC_SPAN_END, 0},
 						  .span_id = i + 1,
 						  .tgid = of,
-						  .site = CAPTURE_SITES};
+						  .site = SITE_REQUEST};
 
 		waits(&capture, ts, 1, 10, 0, S, NR_READ, 0, 0, 0);
 		wait_details(&capture, ts, ts + MS, 10, 1, 0, 0);
-		capture_hit_of(&capture, ts, of, of, CAPTURE_SITES, i + 1, 0, 0, NULL);
+		capture_hit_of(&capture, ts, of, of, SITE_REQUEST, i + 1, 0, 0, NULL);
 		capture_add(&capture, &end);
 		gets(&capture, ts + MS, 1, 0, 10, woken ? 20 : 0, ts + MS, woken ? SOFT : HARD);
 	}

@@ -10,7 +10,6 @@
 
 #include <cmocka.h>
 
-#include "render/text/why_text.h"
 #include "why_capture.h"
 
 #define MS 1000000ull
@@ -149,20 +148,6 @@ static struct why *sleeps(struct capture *capture, uint64_t ran_ns, bool wakes)
 	return ask_thread(capture, 1 + 10 * SLEEPS, NULL);
 }
 
-static void check_text(const struct why *why, const char *expected)
-{
-	struct why_view view = {.causes = 10};
-	char *text = NULL;
-	size_t len;
-	FILE *out = open_memstream(&text, &len);
-
-	why_print_text(why, &view, out);
-	fclose(out);
-	if (!strstr(text, expected))
-		fail_msg("%s is not in:\n%s", expected, text);
-	free(text);
-}
-
 static void test_a_thread_that_sleeps_and_checks_seems_to_poll(void **state)
 {
 	struct capture capture;
@@ -172,8 +157,8 @@ static void test_a_thread_that_sleeps_and_checks_seems_to_poll(void **state)
 	check_part(why, 0, "sleep", SLEEPS * (10 * MS - 20000), 11, "certain", "");
 	assert_int_equal(part_of(why, 0)->polls.sleeps, SLEEPS);
 	assert_int_equal(part_of(why, 0)->polls.ran_ns, (SLEEPS - 1) * 20000);
-	check_text(why, "poller (11), may poll: 8 sleeps of 9.98 ms, "
-			"it runs for 20.0 us between them\n");
+	check_why_text(why, "poller (11), may poll: 8 sleeps of 9.98 ms, "
+			    "it runs for 20.0 us between them\n");
 	done(&capture, why);
 }
 

@@ -331,39 +331,25 @@ static void test_an_event_loop_that_works_in_between_is_likely(void **state)
 	done(&capture, why);
 }
 
-/* Adds the site of requests, and returns its number. */
-static uint32_t add_requests(struct capture *capture)
-{
-	struct site_info site = capture_sites[SITE_STEP];
-	struct error err = ERROR_INIT;
-
-	site.name = "HTTP GET";
-	site.category = "request";
-	site.file = site.func = site.object = "";
-	capture_must(store_writer_add_site(capture->writer, &site, &err), err);
-	return CAPTURE_SITES;
-}
-
 /* A server's loop is woken for all of its requests. Those that it begins or finishes after a
  * wake-up are what that was for, although it works on them for long. */
 static void test_a_loop_woken_for_another_request_waits_on(void **state)
 {
 	/* When the other request begins and ends. */
 	static const uint64_t others[][2] = {{5 * MS + 1, 22 * MS}, {MS + 5, 7 * MS}};
-	uint32_t requests;
 	struct capture capture;
 	struct why *why;
 
 	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
 		begin(&capture);
-		requests = add_requests(&capture);
-		capture_hit(&capture, MS + 1, 11, requests, 2, 0, 0, NULL);
+		add_request_site(&capture);
+		capture_hit(&capture, MS + 1, 11, SITE_REQUEST, 2, 0, 0, NULL);
 		if (others[i][0] < 5 * MS)
-			capture_hit(&capture, others[i][0], 11, requests, 3, 0, 0, NULL);
+			capture_hit(&capture, others[i][0], 11, SITE_REQUEST, 3, 0, 0, NULL);
 		wait_of(&capture, 1, 10, 5, NR_EPOLL_WAIT, 4, 0, 0, 12, 0);
 		if (others[i][0] > 5 * MS)
-			capture_hit(&capture, others[i][0], 11, requests, 3, 0, 0, NULL);
+			capture_hit(&capture, others[i][0], 11, SITE_REQUEST, 3, 0, 0, NULL);
 		if (others[i][1] < 8 * MS)
 			capture_end(&capture, others[i][1], 11, 3);
 		wait_of(&capture, 8, 0, 20, NR_EPOLL_WAIT, 4, 0, 0, 13, 0);
@@ -384,20 +370,19 @@ static void test_what_comes_while_a_loop_serves_another_request_is_not_the_clien
 {
 	struct capture capture;
 	struct why *why;
-	uint32_t requests;
 
 	(void)state;
 	for (unsigned answers = 0; answers < 2; answers++) {
 		begin(&capture);
-		requests = add_requests(&capture);
+		add_request_site(&capture);
 		named(&capture, 30, 30, "client");
 		named(&capture, 40, 40, "server");
 		gets(&capture, MS - 170, 4, 0, 40, 0, 0, 0);
-		capture_hit(&capture, MS + 1, 11, requests, 2, 0, 0, NULL);
+		capture_hit(&capture, MS + 1, 11, SITE_REQUEST, 2, 0, 0, NULL);
 		if (answers)
-			capture_hit(&capture, MS + 2, 40, requests, 4, 0, 0, NULL);
+			capture_hit(&capture, MS + 2, 40, SITE_REQUEST, 4, 0, 0, NULL);
 		wait_of(&capture, 1, 10, 20, NR_EPOLL_WAIT, 4, 0, 0, 30, 0);
-		capture_hit(&capture, 20 * MS + 1, 11, requests, 3, 0, 0, NULL);
+		capture_hit(&capture, 20 * MS + 1, 11, SITE_REQUEST, 3, 0, 0, NULL);
 		if (answers)
 			capture_end(&capture, 21 * MS, 40, 4);
 		capture_end(&capture, 22 * MS, 11, 2);
@@ -418,21 +403,20 @@ static void test_a_request_that_ends_another_one_is_followed(void **state)
 {
 	struct capture capture;
 	struct why *why;
-	uint32_t requests;
 
 	(void)state;
 	for (unsigned others = 0; others < 2; others++) {
 		begin(&capture);
-		requests = add_requests(&capture);
+		add_request_site(&capture);
 		named(&capture, 30, 30, "producer");
 		gets(&capture, MS - 170, 4, 0, 30, 0, 0, 0);
 		waits(&capture, MS - 100, 2, 12, 0, S, NR_READ, 5, 0, 0);
 		waits(&capture, MS - 90, 3, 13, 0, S, NR_FUTEX, 0x7f00, FUTEX_COND, 0);
-		capture_hit(&capture, MS + 1, 11, requests, 2, 0, 0, NULL);
+		capture_hit(&capture, MS + 1, 11, SITE_REQUEST, 2, 0, 0, NULL);
 		if (others) /* it may have the request */
 			gets(&capture, 2 * MS, 2, 0, 12, 0, 0, 0);
 		wait_of(&capture, 1, 10, 20, NR_EPOLL_WAIT, 4, 0, 0, 30, 0);
-		capture_hit(&capture, 20 * MS + 50000, 11, requests, 3, 0, 0, NULL);
+		capture_hit(&capture, 20 * MS + 50000, 11, SITE_REQUEST, 3, 0, 0, NULL);
 		capture_end(&capture, 20 * MS + 150000, 11, 3);
 		capture_end(&capture, 20 * MS + 200000, 11, 2);
 		capture_end(&capture, 26 * MS, 11, 1);
@@ -451,22 +435,21 @@ static void test_a_worker_that_ran_meanwhile_counts_if_the_loop_woke_it(void **s
 {
 	struct capture capture;
 	struct why *why;
-	uint32_t requests;
 
 	(void)state;
 	for (unsigned handed = 0; handed < 2; handed++) {
 		begin(&capture);
-		requests = add_requests(&capture);
+		add_request_site(&capture);
 		named(&capture, 30, 30, "client");
 		waits(&capture, MS - 100, 2, 12, 0, S, NR_READ, 5, 0, 0);
 		waits(&capture, MS - 90, 3, 13, 0, S, NR_FUTEX, 0x7f00, FUTEX_COND, 0);
-		capture_hit(&capture, MS + 1, 11, requests, 2, 0, 0, NULL);
+		capture_hit(&capture, MS + 1, 11, SITE_REQUEST, 2, 0, 0, NULL);
 		gets(&capture, MS + 5, 3, 0, 13, handed ? 11 : 12, MS + 4, 0);
 		wait_of(&capture, 1, 10, 5, NR_EPOLL_WAIT, 4, 0, 0, 30, 0);
-		capture_hit(&capture, 5 * MS + 1, 11, requests, 3, 0, 0, NULL);
+		capture_hit(&capture, 5 * MS + 1, 11, SITE_REQUEST, 3, 0, 0, NULL);
 		capture_end(&capture, 6 * MS, 11, 3);
 		wait_of(&capture, 8, 0, 20, NR_EPOLL_WAIT, 4, 0, 0, 30, 0);
-		capture_hit(&capture, 20 * MS + 1, 11, requests, 4, 0, 0, NULL);
+		capture_hit(&capture, 20 * MS + 1, 11, SITE_REQUEST, 4, 0, 0, NULL);
 		capture_end(&capture, 22 * MS, 11, 2);
 		capture_end(&capture, 23 * MS, 11, 4);
 		capture_end(&capture, 26 * MS, 11, 1);

@@ -14,7 +14,6 @@
 #define MS 1000000ull
 #define LENGTH_NS (1000 * MS)
 #define NR_WRITE 1
-#define REQUEST CAPTURE_SITES /* the site that is added */
 #define SPANS_MAX 10
 #define RUNS (-1)
 
@@ -32,7 +31,7 @@ static void end_request(struct capture *capture, uint64_t ts, uint64_t id)
 	struct waffle_rec_span_end rec = {.rec = {ts, 10, WAFFLE_REC_SPAN_END, 0},
 					  .span_id = id,
 					  .tgid = CAPTURE_PID,
-					  .site = REQUEST};
+					  .site = SITE_REQUEST};
 
 	capture_add(capture, &rec);
 }
@@ -42,7 +41,7 @@ static void add_requests(struct capture *capture, const struct program *program)
 	for (uint32_t i = 0; i < program->spans; i++) {
 		uint64_t ts = CAPTURE_START + MS + i * (LENGTH_NS / SPANS_MAX);
 
-		capture_hit(capture, ts, 10, REQUEST, i + 1, 0, 0, NULL);
+		capture_hit(capture, ts, 10, SITE_REQUEST, i + 1, 0, 0, NULL);
 		end_request(capture, ts + program->ns, i + 1);
 	}
 	if (program->step) {
@@ -53,19 +52,12 @@ static void add_requests(struct capture *capture, const struct program *program)
 
 static bool only_small(const struct program *program)
 {
-	const struct site_info site = {.name = "HTTP GET",
-				       .category = "request",
-				       .file = "",
-				       .func = "",
-				       .object = "",
-				       .kind = WAFFLE_SITE_SPAN};
 	uint64_t ts = CAPTURE_START + 2 * MS, end_ts = ts + program->busy_ns;
-	struct error err = ERROR_INIT;
 	struct capture capture;
 	bool small;
 
 	capture_begin(&capture, true);
-	capture_must(store_writer_add_site(capture.writer, &site, &err), err);
+	add_request_site(&capture);
 	named(&capture, 10, CAPTURE_PID, "server");
 	named(&capture, 11, CAPTURE_PID, "other");
 	gets(&capture, ts, 1, 0, program->busy, 0, 0, 0);

@@ -8,6 +8,7 @@
 
 #include "analyze/why/why.h"
 #include "model_capture.h"
+#include "render/text/why_text.h"
 
 enum {
 	NR_READ = 0,
@@ -319,6 +320,36 @@ static inline void check_step(const struct why *why, uint32_t number, uint32_t s
 	assert_int_equal(step->state, state);
 	assert_int_equal(step->from_ts, from_ts);
 	assert_int_equal(step->to_ts, to_ts);
+}
+
+/* Fails unless the text of the answer contains `expected`. */
+static inline void check_why_text(const struct why *why, const char *expected)
+{
+	struct why_view view = {.causes = 10};
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	why_print_text(why, &view, out);
+	fclose(out);
+	if (!strstr(text, expected))
+		fail_msg("%s is not in:\n%s", expected, text);
+	free(text);
+}
+
+/* Adds the site of requests (capture/requests.h) as the first one after capture_sites. */
+#define SITE_REQUEST CAPTURE_SITES
+static inline void add_request_site(struct capture *capture)
+{
+	const struct site_info site = {.name = "HTTP GET",
+				       .category = "request",
+				       .file = "",
+				       .func = "",
+				       .object = "",
+				       .kind = WAFFLE_SITE_SPAN};
+	struct error err = ERROR_INIT;
+
+	capture_must(store_writer_add_site(capture->writer, &site, &err), err);
 }
 
 static inline void done(struct capture *capture, struct why *why)

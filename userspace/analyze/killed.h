@@ -14,7 +14,7 @@ struct killed {
 	uint32_t thread;   /* main thread of the one that lived longest */
 	uint32_t ppid;     /* 0: unknown */
 	uint32_t parent;   /* main thread of the parent; MODEL_NONE: not in the capture */
-	uint64_t lived_ns; /* of `thread`; 0: when one of them was started is unknown */
+	uint64_t lived_ns; /* how long `thread` lived; 0: nobody knows when one of them started */
 };
 
 typedef VEC(struct killed) killed_list;

@@ -167,6 +167,12 @@ struct model_switch {
 	uint32_t args;
 };
 
+/* Whether the thread that leaves the CPU waits for something. */
+static inline bool model_switch_blocks(const struct model_switch *sw)
+{
+	return !(sw->flags & WAFFLE_SWITCH_PREEMPTED) && sw->prev_state & 0xff;
+}
+
 /* State of a thread at the begin or end of the capture. */
 struct model_state {
 	uint64_t ts;

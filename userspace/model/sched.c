@@ -117,7 +117,7 @@ static void become_runnable(struct sched *sched, struct sched_thread *thread, ui
 static void switch_out(struct sched *sched, const struct model_switch *sw)
 {
 	struct sched_thread *thread = &sched->threads[sw->prev];
-	bool blocks = !(sw->flags & WAFFLE_SWITCH_PREEMPTED) && (sw->prev_state & 0xff);
+	bool blocks = model_switch_blocks(sw);
 
 	/* A state read from outside does not distinguish running from runnable. */
 	if (thread->assumed && thread->state == WAFFLE_THREAD_RUNNABLE)

@@ -361,7 +361,7 @@ bool stack_frame_is_python(const struct stack_frame *frame)
  * only starts a package. */
 bool stack_source_is_library(const char *file)
 {
-	size_t folder = (size_t)(path_base(file) - file);
+	size_t folder = path_folder_length(file);
 
 	return *file == '<' || strstr(file, "/site-packages/") || strstr(file, "/dist-packages/") ||
 	       strstr(file, "/lib/python") || strstr(file, "/lib64/python") ||
@@ -436,7 +436,7 @@ bool stack_names_own(struct stack_names *names, uint32_t stack, uint64_t ts,
 	stack_names_each(names, stack, ts, outermost_frame, &search);
 	if (!search.outermost)
 		return false;
-	search.folder = (size_t)(path_base(search.outermost) - search.outermost);
+	search.folder = path_folder_length(search.outermost);
 	if (search.folder)
 		stack_names_each(names, stack, ts, own_frame, &search);
 	return search.found && (!stack_names_inner(names, stack, ts, &inner) ||

@@ -12,4 +12,10 @@ static inline const char *path_base(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
+/* The length of what is before that, with the slash. */
+static inline size_t path_folder_length(const char *path)
+{
+	return (size_t)(path_base(path) - path);
+}
+
 #endif

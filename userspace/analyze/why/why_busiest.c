@@ -10,6 +10,7 @@
 #include "analyze/why/lookup/why_go.h"
 #include "analyze/why/lookup/why_jvm.h"
 #include "analyze/why/lookup/why_roots.h"
+#include "analyze/why/why_asker_internal.h"
 #include "target/process/descriptors.h"
 
 /* A thread that is blocked for most of the time and uses less than this part of a CPU explains less
@@ -167,7 +168,7 @@ static bool is_of_runtime(const struct why_query *query, const struct model *mod
 		model_process_of(model, (uint32_t)(thread - model->threads.data));
 
 	/* A thread with a name of its own is one that the program gave to a goroutine. */
-	return thread->running_ns <= (model->end_ts - model->start_ts) / 2 && process &&
+	return thread->running_ns <= length_of(model) / 2 && process &&
 	       process->main_thread < model->threads.len &&
 	       thread->comm == model->threads.data[process->main_thread].comm &&
 	       why_go_is_process(model, query->names, thread->pid);
@@ -181,7 +182,7 @@ static void choose_go_program(struct why_query *query, const struct candidates *
 {
 	const struct model_thread *of_root = busiest_of(from, 0, AMONG_ROOTS);
 
-	if (busiest->running_ns > (from->model->end_ts - from->model->start_ts) / 2)
+	if (busiest->running_ns > length_of(from->model) / 2)
 		return;
 	if (of_root && is_of_runtime(query, from->model, of_root))
 		busiest = of_root;
@@ -217,7 +218,7 @@ static uint32_t stuck_thread(const struct why_hangs *hangs, const struct model *
 static void choose_stuck(struct why_query *query, const struct model *model,
 			 const struct model_thread *busiest)
 {
-	uint64_t length = model->end_ts - model->start_ts;
+	uint64_t length = length_of(model);
 	struct why_hangs hangs;
 	uint32_t stuck;
 
@@ -255,4 +256,19 @@ int why_busiest_program(struct why_query *query, const struct model *model)
 	if (!query->program)
 		choose_stuck(query, model, busiest);
 	return 0;
+}
+
+bool why_busiest_asker(struct why_query *query, const struct model *model)
+{
+	uint32_t asker = why_asker_find(model);
+
+	if (asker == MODEL_NONE)
+		return false;
+	choose(query, model, &model->threads.data[asker]);
+	query->asks = true;
+	if (!why_go_is_process(model, query->names, model->threads.data[asker].pid))
+		return true;
+	query->program = model->threads.data[asker].pid;
+	query->tid = 0;
+	return true;
 }

@@ -15,4 +15,8 @@ int why_busiest_thread(struct why_query *query, const struct model *model);
  * that may be in a deadlock or wait for one. */
 int why_busiest_program(struct why_query *query, const struct model *model);
 
+/* Makes the query one for the thread, or the Go program, that asks for the requests of the capture,
+ * which servers that it has started answer (why_asker_internal.h). False: there is none. */
+bool why_busiest_asker(struct why_query *query, const struct model *model);
+
 #endif

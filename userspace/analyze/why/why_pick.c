@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/why/lookup/why_go.h"
-#include "analyze/why/why_asker_internal.h"
 #include "analyze/why/why_busiest.h"
 #include "analyze/why/why_small_spans_internal.h"
 #include "util/clock.h"
@@ -258,24 +256,6 @@ static int reject_unselected(const struct why_query *query, const struct model *
 			 query->name ? " '" : "", query->name ?: "", query->name ? "'" : "");
 }
 
-/* The program that the user named asks for what its children answer: it is explained. */
-static bool pick_asker(struct why_query *query, const struct model *model)
-{
-	uint32_t asker =
-		model->selected || *spans_left_out(model) ? MODEL_NONE : why_asker_find(model);
-
-	if (asker == MODEL_NONE)
-		return false;
-	if (why_go_is_process(model, query->names, model->threads.data[asker].pid))
-		query->program = model->threads.data[asker].pid;
-	else
-		query->tid = model->threads.data[asker].tid;
-	query->from_ts = model->start_ts;
-	query->to_ts = model->end_ts;
-	query->asks = true;
-	return true;
-}
-
 int why_pick(struct why_query *query, const struct model *model, const struct why_wanted *wanted,
 	     struct error *err)
 {
@@ -286,7 +266,8 @@ int why_pick(struct why_query *query, const struct model *model, const struct wh
 	if (wanted->span)
 		result = pick_span(query, model, wanted->span, err)
 				 ?: reject_tracks(query, model, err);
-	if (!wanted->span && pick_asker(query, model))
+	if (!wanted->span && !model->selected && !*spans_left_out(model) &&
+	    why_busiest_asker(query, model))
 		return 0;
 	if (wanted->span || why_pick_explains_spans(model))
 		return result ?: reject_unselected(query, model, err);

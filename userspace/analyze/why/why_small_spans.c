@@ -71,9 +71,8 @@ static void add_blocked(struct thread_time *times, const struct model *model)
 			times[sw->next].blocked_ns += sw->ts - times[sw->next].since_ts;
 			times[sw->next].since_ts = 0;
 		}
-		if (sw->prev < model->threads.len && !(sw->flags & WAFFLE_SWITCH_PREEMPTED) &&
-		    sw->prev_state & 0xff && sw->syscall >= 0 && sw->syscall < WHY_SYSCALLS &&
-		    !idle[sw->syscall])
+		if (sw->prev < model->threads.len && model_switch_blocks(sw) && sw->syscall >= 0 &&
+		    sw->syscall < WHY_SYSCALLS && !idle[sw->syscall])
 			times[sw->prev].since_ts = sw->ts;
 	}
 	for (uint32_t i = 0; i < model->threads.len; i++)

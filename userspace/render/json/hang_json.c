@@ -20,19 +20,6 @@ static void stack_json(struct json *json, const struct hang_view *view, const ch
 	json_array_end(json);
 }
 
-static void thread_json(struct json *json, const struct model *model, const char *key,
-			uint32_t thread)
-{
-	json_key(json, key);
-	if (thread >= model->threads.len) {
-		json_null(json);
-		return;
-	}
-	json_object_begin(json);
-	why_thread_fields(json, model, thread);
-	json_object_end(json);
-}
-
 static void text_json(struct json *json, const char *key, const char *text)
 {
 	json_key(json, key);
@@ -48,7 +35,7 @@ static void wait_json(struct json *json, const struct why_hung *hung, const stru
 	bool join = wait->flags & WAFFLE_OPEN_WAIT_JOIN;
 
 	json_object_begin(json);
-	thread_json(json, view->model, "thread", wait->thread);
+	why_thread_json(json, view->model, "thread", wait->thread);
 	json_field_u64(json, "start_ns", wait->from_ts);
 	json_field_u64(json, "duration_ns", wait->ts - wait->from_ts);
 	json_field_bool(json, "begun_before", wait->before);
@@ -66,7 +53,7 @@ static void wait_json(struct json *json, const struct why_hung *hung, const stru
 		  : hung->owner == MODEL_NONE        ? NULL
 		  : join                             ? "thread"
 						     : "lock");
-	thread_json(json, view->model, "owner", hung->owner);
+	why_thread_json(json, view->model, "owner", hung->owner);
 	text_json(json, "grade",
 		  hung->owner == MODEL_NONE ? NULL
 		  : hung->sure              ? "certain"

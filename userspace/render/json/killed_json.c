@@ -5,27 +5,14 @@
 #include "render/text/why_node.h"
 #include "util/signal_names.h"
 
-static void thread_json(struct json *json, const struct model *model, const char *key,
-			uint32_t thread)
-{
-	json_key(json, key);
-	if (thread >= model->threads.len) {
-		json_null(json);
-		return;
-	}
-	json_object_begin(json);
-	why_thread_fields(json, model, thread);
-	json_object_end(json);
-}
-
 static void group_json(struct json *json, const struct model *model, const struct killed *killed)
 {
 	const char *name = signal_name(killed->signo);
 
 	json_object_begin(json);
 	json_field_u64(json, "processes", killed->count);
-	thread_json(json, model, "longest", killed->thread);
-	thread_json(json, model, "parent", killed->parent);
+	why_thread_json(json, model, "longest", killed->thread);
+	why_thread_json(json, model, "parent", killed->parent);
 	json_field_u64(json, "signo", killed->signo);
 	if (name)
 		json_field_string(json, "signal", name);

@@ -149,14 +149,7 @@ static void wait_fields(const struct why_json_printer *printer, const struct why
 
 static void thread_field(const struct why_json_printer *printer, const char *key, uint32_t thread)
 {
-	json_key(printer->json, key);
-	if (thread >= printer->model->threads.len) {
-		json_null(printer->json);
-		return;
-	}
-	json_object_begin(printer->json);
-	thread_fields(printer, thread);
-	json_object_end(printer->json);
+	why_thread_json(printer->json, printer->model, key, thread);
 }
 
 static void cpu_field(const struct why_json_printer *printer, const char *key, uint16_t cpu)

@@ -47,6 +47,18 @@ void why_thread_fields(struct json *json, const struct model *model, uint32_t th
 	place_json(json, model, thread);
 }
 
+void why_thread_json(struct json *json, const struct model *model, const char *key, uint32_t thread)
+{
+	json_key(json, key);
+	if (thread >= model->threads.len) {
+		json_null(json);
+		return;
+	}
+	json_object_begin(json);
+	why_thread_fields(json, model, thread);
+	json_object_end(json);
+}
+
 void why_node_fields(struct json *json, const struct model *model, uint8_t kind, uint32_t index,
 		     uint64_t id)
 {

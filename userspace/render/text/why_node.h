@@ -17,5 +17,8 @@ void why_node_fields(struct json *json, const struct model *model, uint8_t kind,
 /* Writes pid, tid and comm, or null for no thread, so that readers need not test for missing
  * members. */
 void why_thread_fields(struct json *json, const struct model *model, uint32_t thread);
+/* Adds an object with these fields; null if the thread is unknown. */
+void why_thread_json(struct json *json, const struct model *model, const char *key,
+		     uint32_t thread);
 
 #endif

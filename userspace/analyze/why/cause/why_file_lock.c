@@ -21,8 +21,8 @@
 /* Limit of the intervals between the refusal and the sleep. */
 #define BETWEEN_MAX 16
 
-/* Whether the thread has slept between a time and the interval. True also if that is unknown: only
- * the intervals of a window are known. */
+/* Returns true if the thread has slept between a time and the interval, or if that is not known: a
+ * capture's window has only some of the intervals. */
 static bool has_slept_since(const struct why_walk *walk, const struct why_blocked *blocked,
 			    uint64_t ts)
 {

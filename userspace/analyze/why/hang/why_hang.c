@@ -40,9 +40,7 @@ uint32_t why_hang_owner(const struct model *model, struct stack_names *names,
 bool why_hang_is_lock(const struct model *model, struct stack_names *names,
 		      const struct model_open_wait *wait)
 {
-	enum why_awaited awaits = why_awaited_by(model, names, wait);
-
-	return awaits == WHY_AWAITS_LOCK || awaits == WHY_AWAITS_PASSED_LOCK;
+	return why_awaits_lock(why_awaited_by(model, names, wait));
 }
 
 /* The open wait of a thread, as an index in `waits`, which are still in the order of the model. */

@@ -10,6 +10,11 @@
 enum why_awaited why_awaited_by(const struct model *model, struct stack_names *names,
 				const struct model_open_wait *wait);
 
+static inline bool why_awaits_lock(enum why_awaited awaits)
+{
+	return awaits == WHY_AWAITS_LOCK || awaits == WHY_AWAITS_PASSED_LOCK;
+}
+
 /* Marks the waits that are stuck, and adds the processes at a standstill. The waits are in the
  * order of the model, and have their owners and deadlocks. In why_standstill.c. */
 void why_standstills_find(struct why_hangs *hangs, const struct model *model,

@@ -50,18 +50,13 @@ static bool is_woken_by_other(const struct model_switch *to)
 	return to->wake_ts && (to->flags & interrupts) != WAFFLE_SWITCH_WAKER_HARDIRQ;
 }
 
-static bool blocks(const struct model_switch *from)
-{
-	return !(from->flags & WAFFLE_SWITCH_PREEMPTED) && from->prev_state & 0xff;
-}
-
 static bool is_polled(const struct why_hung *hung)
 {
 	return hung->awaits == WHY_AWAITS_MONITOR || hung->awaits == WHY_AWAITS_PROGRAM;
 }
 
-/* Of waits for such locks, forgets those of threads that do more than look at it: something else
- * than a timeout has woken them, or they have waited in another system call, or they run much. */
+/* Takes back that a thread polls a lock if the thread does more than that: it was woken by
+ * something else than a timeout, it has waited in another system call, or it runs much. */
 static void polled_check(struct why_hangs *hangs, const struct model *model)
 {
 	struct map polled = {0}; /* thread → its wait */
@@ -83,7 +78,7 @@ static void polled_check(struct why_hangs *hangs, const struct model *model)
 
 		if (next != MAP_NONE && is_woken_by_other(sw))
 			hangs->waits.data[next].awaits = WHY_AWAITS_UNKNOWN;
-		if (prev != MAP_NONE && blocks(sw) &&
+		if (prev != MAP_NONE && model_switch_blocks(sw) &&
 		    sw->syscall != open_wait(model, &hangs->waits.data[prev])->syscall)
 			hangs->waits.data[prev].awaits = WHY_AWAITS_UNKNOWN;
 	}
@@ -183,11 +178,6 @@ static bool may_be_deadlock(const struct process_waits *all)
 	return all->locks.len + passed >= 2;
 }
 
-static bool is_lock(const struct why_hung *hung)
-{
-	return hung->awaits == WHY_AWAITS_LOCK || hung->awaits == WHY_AWAITS_PASSED_LOCK;
-}
-
 /* Examines the threads of a process. A single one may be idle until a signal comes, unless
  * functions show that it waits for a lock. */
 static void process_examine(struct why_hangs *hangs, const struct model *model,
@@ -203,7 +193,8 @@ static void process_examine(struct why_hangs *hangs, const struct model *model,
 				 &model->open_waits.data[threads[i].wait]);
 	some = may_be_deadlock(&all);
 	standstill.all_inside =
-		all.inside == count && (count > 1 || is_lock(&hangs->waits.data[threads[0].wait]));
+		all.inside == count &&
+		(count > 1 || why_awaits_lock(hangs->waits.data[threads[0].wait].awaits));
 	standstill.threads = standstill.all_inside ? count : all.stuck;
 	if (!all.deadlock && (standstill.all_inside || some))
 		vec_add(&hangs->standstills, standstill);

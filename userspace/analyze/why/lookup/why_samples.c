@@ -586,7 +586,7 @@ static size_t own_folder(const struct sample_places *places, const struct sample
 	if (!outermost)
 		return 0;
 	*folder = source_of(places, outermost);
-	return (size_t)(path_base(*folder) - *folder);
+	return path_folder_length(*folder);
 }
 
 const struct sample_count *sample_counts_own(const struct sample_places *places,

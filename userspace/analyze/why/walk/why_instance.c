@@ -337,7 +337,7 @@ static int pool_compare(const char *a, const char *b)
 /* Stands for all futexes without a name that threads wait for in one place. */
 #define SOME_FUTEX UINT32_MAX
 
-/* What those of a pool have to have in common of their objects. */
+/* Returns what the objects of a pool's threads must have in common. */
 static uint32_t pool_object(const struct why_sum *sum)
 {
 	if (is_sleep(sum) && !sum->own)
@@ -596,8 +596,8 @@ static uint32_t place_make(struct why_walk *walk, uint32_t stack, uint64_t ts)
 	return place;
 }
 
-/* Where the culprit waits at the end of its longest chain, or if it only runs there, where the
- * thread before it waits for it; 0: unknown. */
+/* Returns where the culprit waits at the end of its longest chain. If it only runs there, that is
+ * where the thread before it in the chain waits for it. 0: unknown. */
 static uint32_t place_of(struct why_walk *walk, const struct why_sum *sum)
 {
 	const struct why_step *last =
