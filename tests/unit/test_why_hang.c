@@ -447,13 +447,24 @@ static void test_own_threads_of_the_jvm_do_not_count(void **state)
 	static const struct {
 		bool jvm;
 		uint64_t running_ns;
+		bool works; /* when the capture ends */
 		uint32_t standstills, tid;
-	} rows[] = {{true, 1000000, 1, 10}, {true, 100000000, 1, 12}, {false, 1000000, 0, 12}};
+	} rows[] = {{true, 1000000, false, 1, 10},
+		    {true, 1000000, true, 1, 10},
+		    {true, 100000000, false, 1, 12},
+		    {true, 100000000, true, 0, 12},
+		    {false, 1000000, false, 0, 12}};
 	const struct why_wanted wanted = {.span = NULL};
 
 	(void)state;
 	end_ts = 300000000;
 	for (size_t i = 0; i < LENGTH(rows); i++) {
+		struct waffle_rec_state end = {.rec = {end_ts, 12, WAFFLE_REC_STATE, 0},
+					       .tgid = CAPTURE_PID,
+					       .at_end = 1,
+					       .state = rows[i].works ? WAFFLE_THREAD_RUNNABLE
+								      : WAFFLE_THREAD_BLOCKED,
+					       .task_state = S};
 		struct why_query query = {.names = &names};
 		struct error err = ERROR_INIT;
 		struct why_hangs hangs;
@@ -467,6 +478,7 @@ static void test_own_threads_of_the_jvm_do_not_count(void **state)
 		gets(&capture, CAPTURE_START + 1000, 1, 0, 12, 0, CAPTURE_START + 1000, HARD);
 		waits(&capture, CAPTURE_START + 1000 + rows[i].running_ns, 1, 12, 0, S, NR_FUTEX,
 		      0x9000, 0, 0);
+		capture_add(&capture, &end);
 		capture_load(&capture, end_ts);
 		why_hangs_find(&hangs, capture.model, &names);
 		assert_int_equal(hangs.standstills.len, rows[i].standstills);
