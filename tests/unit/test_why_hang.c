@@ -814,6 +814,47 @@ static void test_open_waits_have_the_file_that_was_read_at_the_end(void **state)
 	}
 }
 
+/* A process with two children waits for the end of one, by its number or whichever ends first. The
+ * last row is the number of another process's child. */
+static void test_a_wait_for_a_child_by_its_number_goes_on_with_that_child(void **state)
+{
+	static const struct {
+		uint64_t number;
+		uint32_t culprit;
+		const char *cause, *grade;
+	} rows[] = {{20, 20, "sleep", "likely"},
+		    {21, 21, "disk-write", "likely"},
+		    {(uint64_t)-1, 0, "process-exit", "unknown"},
+		    {30, 0, "process-exit", "unknown"}};
+	static const uint32_t pids[][2] = {{10, 1}, {20, 10}, {21, 10}, {30, 1}};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		struct capture capture;
+		struct why *why;
+
+		capture_begin(&capture, true);
+		for (size_t k = 0; k < LENGTH(pids); k++) {
+			struct store_process process = {pids[k][0], pids[k][1], CAPTURE_START, "t"};
+			struct error err = ERROR_INIT;
+
+			capture_must(store_writer_add_process(capture.writer, &process, &err), err);
+			named(&capture, pids[k][0], pids[k][0], "t");
+		}
+		waits(&capture, CAPTURE_START, 0, 20, 0, S, NR_NANOSLEEP, 0, 0, 0);
+		waits(&capture, CAPTURE_START, 1, 21, 0, D, NR_FSYNC, 3, 0, 0);
+		waits(&capture, CAPTURE_START, 2, 30, 0, S, NR_NANOSLEEP, 0, 0, 0);
+		waits(&capture, CAPTURE_START, 3, 10, 0, S, NR_WAIT4, rows[i].number, 0, 0);
+		why = ask(
+			&capture, END_TS,
+			&(struct why_query){.tid = 10, .from_ts = CAPTURE_START, .to_ts = END_TS});
+		check_part(why, 0, rows[i].cause, END_TS - CAPTURE_START, rows[i].culprit,
+			   rows[i].grade, "");
+		why_free(why);
+		capture_free(&capture);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -839,6 +880,7 @@ int main(void)
 		cmocka_unit_test(test_many_locks_of_one_process),
 		cmocka_unit_test(test_owners_and_times_of_any_kind_are_read),
 		cmocka_unit_test(test_open_waits_have_the_file_that_was_read_at_the_end),
+		cmocka_unit_test(test_a_wait_for_a_child_by_its_number_goes_on_with_that_child),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

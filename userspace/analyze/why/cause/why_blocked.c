@@ -175,23 +175,29 @@ static struct why_verdict at_held(struct why_walk *walk, struct why_blocked *blo
 	return why_blocked_end(walk, blocked, WHY_PIPE, WHY_GRADE_LIKELY, peer);
 }
 
-/* The wait for a child goes on when the capture ends, and the process has one child. If the number
- * of the awaited child is known, it must be that one. Other children may be unknown. */
-static struct why_verdict at_child(struct why_walk *walk, struct why_blocked *blocked)
+/* The child that a process waits for: the one whose number it has given, or its only one. Other
+ * children may be unknown. MODEL_NONE: several come into question, or none is known. */
+static uint32_t awaited_child(const struct why_walk *walk, const struct why_blocked *blocked)
 {
-	const struct model *model = walk->model;
+	uint32_t pid = walk->model->threads.data[blocked->thread].pid;
 	const uint64_t *args = blocked->facts.args;
 	bool by_id = blocked->interval->syscall == walk->intervals.waitid;
+
+	if (args && (by_id ? args[0] == P_PID : (int32_t)args[0] > 0))
+		return why_child_numbered(walk, pid, (uint32_t)args[by_id]);
+	return why_only_child(walk, pid);
+}
+
+/* The wait for a child goes on when the capture ends. */
+static struct why_verdict at_child(struct why_walk *walk, struct why_blocked *blocked)
+{
 	uint32_t child;
 
 	if (blocked->kind != WAIT_CHILD)
 		return WHY_UNDECIDED;
-	child = why_only_child(walk, model->threads.data[blocked->thread].pid);
-	if (child == MODEL_NONE || !model_is_traced(model, child) ||
+	child = awaited_child(walk, blocked);
+	if (child == MODEL_NONE || !model_is_traced(walk->model, child) ||
 	    why_walk_is_on_path(walk, child))
-		return WHY_UNDECIDED;
-	if (args && (by_id ? args[0] == P_PID : (int32_t)args[0] > 0) &&
-	    model_pid_real(model, model->threads.data[child].pid) != (uint32_t)args[by_id])
 		return WHY_UNDECIDED;
 	walk->path[walk->depth - 1].by = child;
 	walk->path[walk->depth - 1].owned = true;

@@ -339,6 +339,25 @@ uint32_t why_socket_peer(struct why_walk *walk, const struct store_object *objec
 	return peer == NO_PEER ? MODEL_NONE : peer;
 }
 
+/* A host's number of a process as the model has it. */
+static uint32_t pid_on_host_of(const struct model *model, uint32_t pid, uint32_t real)
+{
+	return model->host_count > 1 ? store_pid_of(store_pid_host(pid), real) : real;
+}
+
+uint32_t why_child_numbered(const struct why_walk *walk, uint32_t pid, uint32_t number)
+{
+	const struct model *model = walk->model;
+	uint32_t child = map_get(&walk->main_threads, pid_on_host_of(model, pid, number));
+	const struct model_process *process =
+		child < model->threads.len ? model_process_of(model, child) : NULL;
+
+	return process && process->ppid == pid && !model->threads.data[child].exit_ts &&
+			       !model->threads.data[child].gone
+		       ? child
+		       : MODEL_NONE;
+}
+
 uint32_t why_only_child(const struct why_walk *walk, uint32_t pid)
 {
 	uint32_t child = map_get(&walk->only_children, pid);

@@ -29,5 +29,8 @@ bool why_socket_resent(const struct store_object *object, const struct store_obj
 /* The main thread of the only process that a process has started and that lives; MODEL_NONE: there
  * is none, or there are several. */
 uint32_t why_only_child(const struct why_walk *walk, uint32_t pid);
+/* The main thread of the child of a process that has this number on their host, and lives;
+ * MODEL_NONE: none is known. */
+uint32_t why_child_numbered(const struct why_walk *walk, uint32_t pid, uint32_t number);
 
 #endif
