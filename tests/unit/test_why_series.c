@@ -666,6 +666,30 @@ static void test_timers_of_an_event_loop_in_no_span_end_no_wait(void **state)
 	}
 }
 
+/* A loop in no span handles its timers. That it waits for a thread then does not mean that it has
+ * waited for that thread before. */
+static void test_a_wait_after_the_timer_of_a_loop_says_nothing_of_the_timer(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	capture_end(&capture, MS + 10, 11, 1);
+	kernel_stack(&capture, 0xffff8000, "hrtimer_wakeup");
+	waits(&capture, MS + 5, 2, 12, 0, S, NR_READ, 9, 0, 0);
+	wait_of(&capture, 2, 0, 5, NR_EPOLL_WAIT, 4, 1, 3, 0, HARD);
+	wake_details(&capture, 5 * MS, 0, 11, 1, HARD);
+	wait_of(&capture, 5, 10, 8, NR_EPOLL_WAIT, 4, 1, 3, 0, HARD);
+	wake_details(&capture, 8 * MS, 0, 11, 1, HARD);
+	wait_of(&capture, 8, 10, 20, NR_READ, 7, 0, 0, 13, 0);
+	why = ask(&capture, 20 * MS,
+		  &(struct why_query){.tid = 11, .from_ts = 2 * MS, .to_ts = 20 * MS});
+	check_part(why, 0, "user-work", 12 * MS - 10, 13, "certain", "");
+	check_part(why, 1, "timer", 6 * MS - 10, 11, "likely", "");
+	done(&capture, why);
+}
+
 /* An event loop in no span works for long after a signal. */
 static void test_work_after_a_signal_ends_the_wait_of_an_event_loop(void **state)
 {
@@ -1542,6 +1566,7 @@ int main(void)
 		cmocka_unit_test(test_each_wait_of_a_loop_in_no_span_has_its_own_end),
 		cmocka_unit_test(test_a_wait_that_goes_on_at_the_end_hides_no_end_of_others),
 		cmocka_unit_test(test_timers_of_an_event_loop_in_no_span_end_no_wait),
+		cmocka_unit_test(test_a_wait_after_the_timer_of_a_loop_says_nothing_of_the_timer),
 		cmocka_unit_test(test_work_after_a_signal_ends_the_wait_of_an_event_loop),
 		cmocka_unit_test(test_who_ran_after_the_last_timeout_has_done_what_was_waited_for),
 		cmocka_unit_test(test_a_list_of_the_same_descriptors_is_the_same_wait),

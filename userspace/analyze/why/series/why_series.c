@@ -340,7 +340,8 @@ static uint32_t answered_by(const struct why_walk *walk, const struct why_waitin
 /*
  * The last wait of a series timed out, and the thread does not wait again. So what it waited for
  * came after the timeout, when that woke nobody, and before the thread checked. Returns the thread
- * that did it, if only one ran in that time.
+ * that did it, if only one ran in that time. An idle loop waits for its timers as well: after the
+ * timeout it may do what a timer was for.
  */
 static uint32_t done_by(const struct why_walk *walk, const struct why_waiting *waiting,
 			uint32_t thread, const struct why_series *series)
@@ -352,7 +353,7 @@ static uint32_t done_by(const struct why_walk *walk, const struct why_waiting *w
 
 	if (series->missed)
 		return answered_by(walk, waiting, thread, series);
-	if (!series->repeated || !is_timeout(&series->waker) ||
+	if (!series->repeated || !is_timeout(&series->waker) || is_idle_loop(waiting) ||
 	    (waiting->kind != WAIT_FUTEX && waiting->kind != WAIT_POLL))
 		return MODEL_NONE;
 	check_ts = why_checks_at(walk, thread, series->last);
