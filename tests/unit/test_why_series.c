@@ -1214,14 +1214,24 @@ static void test_a_peer_that_never_waited_is_followed_if_its_process_has_one_thr
 }
 
 /* Client and server wait at both ends of a connection. Then an interrupt ends the client's wait,
- * and the client's next request ends the server's: nobody sent anything in between. */
+ * and the client's next request ends the server's: nobody sent anything in between. Another thread
+ * of the client may have the connection by then, as in a pool. If that one sends while the first
+ * still waits, the server has waited for it. */
 static void test_who_wait_for_each_other_at_a_connection_are_held_up_by_neither(void **state)
 {
 	static const struct {
-		const char *protocol, *meaning;
-	} rows[] = {{"tcp", "neither end sends: a delayed acknowledgement, Nagle's algorithm, or a "
-			    "lost packet"},
-		    {"udp", "neither end sends: a lost packet"}};
+		const char *protocol;
+		uint32_t next;    /* the thread that sends the next request */
+		uint64_t next_ts; /* when */
+		const char *meaning;
+	} rows[] = {{"tcp", 11, 5 * MS + 10,
+		     "neither end sends: a delayed acknowledgement, Nagle's algorithm, or a lost "
+		     "packet"},
+		    {"tcp", 13, 5 * MS + 10,
+		     "neither end sends: a delayed acknowledgement, Nagle's algorithm, or a lost "
+		     "packet"},
+		    {"tcp", 13, 5 * MS - 10, NULL},
+		    {"udp", 11, 5 * MS + 10, "neither end sends: a lost packet"}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -1236,7 +1246,7 @@ static void test_who_wait_for_each_other_at_a_connection_are_held_up_by_neither(
 			 rows[i].protocol);
 		snprintf(there, sizeof(there), "%s 127.0.0.1:80 <-> 127.0.0.1:5000",
 			 rows[i].protocol);
-		snprintf(seen, sizeof(seen), "socket:[2] (%s): %s", there, rows[i].meaning);
+		snprintf(seen, sizeof(seen), "socket:[2] (%s): %s", there, rows[i].meaning ?: "");
 		begin(&capture);
 		named(&capture, 20, 20, "server");
 		object(&capture, "socket:[1]", here);
@@ -1244,12 +1254,21 @@ static void test_who_wait_for_each_other_at_a_connection_are_held_up_by_neither(
 		gets(&capture, MS, 4, 0, 20, 0, 0, 0);
 		waits(&capture, MS + 5, 4, 20, 0, S, NR_READ, 7, 0, 0);
 		waits(&capture, MS + 10, 1, 11, 0, S, NR_READ, 4, 0, 0);
+		if (rows[i].next_ts < 5 * MS)
+			gets(&capture, rows[i].next_ts, 4, 0, 20, rows[i].next, rows[i].next_ts, 0);
 		gets(&capture, 5 * MS, 1, 0, 11, 0, 5 * MS, SOFT);
 		wait_details(&capture, MS + 10, 5 * MS, 11, 1, 0, 0);
-		gets(&capture, 5 * MS + 10, 4, 0, 20, 11, 5 * MS + 10, 0);
-		wait_details(&capture, MS + 5, 5 * MS + 10, 20, 2, 0, 0);
+		if (rows[i].next_ts > 5 * MS)
+			gets(&capture, rows[i].next_ts, 4, 0, 20, rows[i].next, rows[i].next_ts, 0);
+		wait_details(&capture, MS + 5, rows[i].next_ts, 20, 2, 0, 0);
 		why = end(&capture, 6);
 		part = part_of(why, 0);
+		if (!rows[i].meaning) {
+			check_part(why, 0, "socket", 4 * MS - 20, 13, "likely",
+				   "socket:[2] (tcp 127.0.0.1:80 <-> 127.0.0.1:5000)");
+			done(&capture, why);
+			continue;
+		}
 		check_part(why, 0, "socket", 4 * MS - 10, 0, "likely", seen);
 		assert_string_equal(strtab_get(why->texts, why->steps.data[part->step + 1].meaning),
 				    rows[i].meaning);

@@ -169,13 +169,36 @@ bool why_blocked_polls_timer(const struct why_blocked *blocked)
 	       (strstr(object->detail, "[timerfd]") || strstr(object->name, "[timerfd]"));
 }
 
-/* Whether the waker is on the path already and is the other end of this connection. It sent only
- * after its own wait at the connection, so something else had ended that wait. */
+/* Whether a thread on the path waited at the other end of the connection, and no longer when this
+ * wait ended. Other threads of the process may have used the connection after that. */
+static bool is_awaited_at_other_end(const struct why_walk *walk, const struct why_blocked *blocked)
+{
+	const struct model *model = walk->model;
+
+	for (size_t i = 0; i + 1 < walk->depth; i++) {
+		const struct why_step *step = &walk->path[i];
+		uint64_t end_ts = step->later_ts ?: step->in_ts;
+
+		if (step->state == WAFFLE_THREAD_BLOCKED && step->wait != MODEL_NONE && end_ts &&
+		    end_ts <= blocked->end_ts &&
+		    why_is_other_end(store_reader_object(model->reader,
+							 model->waits.data[step->wait].object),
+				     blocked->facts.object))
+			return true;
+	}
+	return false;
+}
+
+/* Whether both ends of the connection waited for each other: the waker is on the path already, and
+ * sent only after its own wait at the connection, so something else had ended that wait. */
 static bool waits_for_each_other(struct why_walk *walk, const struct why_blocked *blocked,
 				 uint32_t waker)
 {
-	return waker != blocked->thread && why_walk_is_on_path(walk, waker) &&
-	       why_socket_peer(walk, blocked->facts.object) == waker;
+	if (waker == blocked->thread)
+		return false;
+	return (why_walk_is_on_path(walk, waker) &&
+		why_socket_peer(walk, blocked->facts.object) == waker) ||
+	       is_awaited_at_other_end(walk, blocked);
 }
 
 /* Whoever waits for a terminal waits for the process at its other end. The chain goes on there only

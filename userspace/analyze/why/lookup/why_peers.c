@@ -166,15 +166,23 @@ bool why_may_be_remote(const struct store_object *object)
 			    (size_t)(remote - ends.remote)) != 0;
 }
 
+bool why_is_other_end(const struct store_object *object, const struct store_object *end)
+{
+	struct ends near, far;
+
+	if (!object || !end || !split(object->detail, &near) || !split(end->detail, &far))
+		return false;
+	near.host = store_pid_host(object->pid);
+	far.host = store_pid_host(end->pid);
+	return !compare(&near, &far, true);
+}
+
 bool why_socket_resent(const struct store_object *object, const struct store_object *end)
 {
-	struct ends sender, receiver;
+	struct ends sender;
 
-	if (!object || !end || !split(object->detail, &sender) || !split(end->detail, &receiver))
-		return false;
-	sender.host = store_pid_host(object->pid);
-	receiver.host = store_pid_host(end->pid);
-	return sender.remote[sender.remote_len] && !compare(&sender, &receiver, true);
+	return why_is_other_end(object, end) && split(object->detail, &sender) &&
+	       sender.remote[sender.remote_len];
 }
 
 static bool socket_before(struct why_walk *walk, uint32_t socket, const struct ends *wanted)

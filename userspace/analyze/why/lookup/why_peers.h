@@ -22,6 +22,8 @@ bool why_is_terminal(const struct store_object *object);
 bool why_may_be_remote(const struct store_object *object);
 /* The number of the socket at the other end; MODEL_NONE: it is not known. */
 uint32_t why_socket_other_end(struct why_walk *walk, const struct store_object *object);
+/* Whether two objects are the ends of one connection. */
+bool why_is_other_end(const struct store_object *object, const struct store_object *end);
 /* Whether an object is the other end of a connection, and TCP has sent something again there during
  * a wait. */
 bool why_socket_resent(const struct store_object *object, const struct store_object *end);
