@@ -855,6 +855,66 @@ static void test_a_wait_for_a_child_by_its_number_goes_on_with_that_child(void *
 	}
 }
 
+/* A client waits for a server that is known to have the other end. The server sleeps, or waits for
+ * the client; if it has several threads, any of them may be the one that should answer. */
+static void test_a_wait_for_an_answer_goes_on_with_the_process_at_the_other_end(void **state)
+{
+	static const struct {
+		uint32_t threads;
+		int syscall;
+		bool remote; /* no traced process has the other end */
+		uint32_t culprit;
+		const char *cause, *grade, *object;
+	} rows[] = {
+		{1, NR_NANOSLEEP, false, 20, "sleep", "likely", ""},
+		{2, NR_NANOSLEEP, false, 20, "socket", "likely",
+		 "socket:[1] (tcp 127.0.0.1:5 <-> 127.0.0.1:80)"},
+		{1, NR_READ, false, 10, "socket", "likely",
+		 "socket:[2] (tcp 127.0.0.1:80 <-> 127.0.0.1:5)"},
+		{1, NR_NANOSLEEP, true, 0, "socket", "unknown",
+		 "socket:[1] (tcp 127.0.0.1:5 <-> 127.0.0.1:80)"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		struct store_object near = {.pid = 10,
+					    .name = "socket:[1]",
+					    .detail = "tcp 127.0.0.1:5 <-> 127.0.0.1:80"};
+		struct store_object far = {.pid = 20,
+					   .ino = 2,
+					   .name = "socket:[2]",
+					   .detail = "tcp 127.0.0.1:80 <-> 127.0.0.1:5"};
+		struct error err = ERROR_INIT;
+		struct capture capture;
+		struct why *why;
+
+		capture_begin(&capture, true);
+		for (uint32_t pid = 10; pid <= 20; pid += 10) {
+			struct store_process process = {pid, 1, CAPTURE_START, "t"};
+
+			capture_must(store_writer_add_process(capture.writer, &process, &err), err);
+			named(&capture, pid, pid, "t");
+		}
+		if (rows[i].threads > 1)
+			named(&capture, 21, 20, "t");
+		capture_must(store_writer_add_object(capture.writer, &near, &err), err);
+		if (!rows[i].remote)
+			capture_must(store_writer_add_object(capture.writer, &far, &err), err);
+		waits(&capture, CAPTURE_START, 0, 20, 0, S, rows[i].syscall, 7, 0, 0);
+		waits(&capture, CAPTURE_START, 3, 10, 0, S, NR_RECVFROM, 7, 0, 0);
+		wait_details(&capture, CAPTURE_START, END_TS, 10, 1, 0, 0);
+		if (rows[i].syscall == NR_READ)
+			wait_details(&capture, CAPTURE_START, END_TS, 20, 2, 0, 0);
+		why = ask(
+			&capture, END_TS,
+			&(struct why_query){.tid = 10, .from_ts = CAPTURE_START, .to_ts = END_TS});
+		check_part(why, 0, rows[i].cause, END_TS - CAPTURE_START, rows[i].culprit,
+			   rows[i].grade, rows[i].object);
+		why_free(why);
+		capture_free(&capture);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -881,6 +941,8 @@ int main(void)
 		cmocka_unit_test(test_owners_and_times_of_any_kind_are_read),
 		cmocka_unit_test(test_open_waits_have_the_file_that_was_read_at_the_end),
 		cmocka_unit_test(test_a_wait_for_a_child_by_its_number_goes_on_with_that_child),
+		cmocka_unit_test(
+			test_a_wait_for_an_answer_goes_on_with_the_process_at_the_other_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

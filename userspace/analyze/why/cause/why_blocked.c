@@ -146,33 +146,49 @@ static struct why_verdict at_owned(struct why_walk *walk, struct why_blocked *bl
 }
 
 #define ALONE_TEXT "no other process holds the other end"
-#define MUTUAL_TEXT "the chain of pipes leads back to it"
+#define MUTUAL_PIPES_TEXT "the chain of pipes leads back to it"
+#define MUTUAL_SOCKETS_TEXT "the chain of connections leads back to it"
 
-/* The wait for a pipe goes on when the capture ends, and one process holds the other end then. It
- * is followed if it has one thread. Undecided if that process is unknown, or if another thread of
- * the same process may be the one. */
-static struct why_verdict at_held(struct why_walk *walk, struct why_blocked *blocked)
+/* The wait for a pipe or connection goes on when the capture ends, and this thread's process holds
+ * the other end then. It is followed if it has one thread. */
+static struct why_verdict at_peer(struct why_walk *walk, struct why_blocked *blocked, uint32_t peer)
 {
-	uint32_t peer = blocked->kind == WAIT_PIPE ? why_socket_peer(walk, blocked->facts.object)
-						   : MODEL_NONE;
+	bool pipe = blocked->kind == WAIT_PIPE, alone = why_is_only_thread(walk, peer);
+	const char *mutual = pipe ? MUTUAL_PIPES_TEXT : MUTUAL_SOCKETS_TEXT;
 	struct why_step *step = &walk->path[walk->depth - 1];
-	bool alone = peer != MODEL_NONE && why_is_only_thread(walk, peer);
 
-	if (peer == MODEL_NONE || !model_is_traced(walk->model, peer))
-		return WHY_UNDECIDED;
-	if (walk->model->threads.data[peer].pid == walk->model->threads.data[blocked->thread].pid) {
-		step->meaning = strtab_put(walk->why->texts, ALONE_TEXT, strlen(ALONE_TEXT));
-		return why_blocked_end(walk, blocked, WHY_PIPE,
-				       alone ? WHY_GRADE_LIKELY : WHY_GRADE_UNKNOWN,
-				       alone ? peer : MODEL_NONE);
-	}
 	step->by = peer;
 	step->owned = alone;
 	if (alone && !why_walk_is_on_path(walk, peer))
 		return why_blocked_follow(walk, blocked, peer, WHY_GRADE_LIKELY);
 	if (alone)
-		step->meaning = strtab_put(walk->why->texts, MUTUAL_TEXT, strlen(MUTUAL_TEXT));
-	return why_blocked_end(walk, blocked, WHY_PIPE, WHY_GRADE_LIKELY, peer);
+		step->meaning = strtab_put(walk->why->texts, mutual, strlen(mutual));
+	return why_blocked_end(walk, blocked, pipe ? WHY_PIPE : WHY_SOCKET, WHY_GRADE_LIKELY, peer);
+}
+
+/* Undecided if the process at the other end is unknown, or if another thread of the same process
+ * may be the one. All holders of a pipe are known; those of a connection may be more. */
+static struct why_verdict at_held(struct why_walk *walk, struct why_blocked *blocked)
+{
+	const struct model_thread *threads = walk->model->threads.data;
+	bool pipe = blocked->kind == WAIT_PIPE;
+	uint32_t peer = pipe || blocked->kind == WAIT_SOCKET
+				? why_socket_peer(walk, blocked->facts.object)
+				: MODEL_NONE;
+	bool alone;
+
+	if (peer == MODEL_NONE || !model_is_traced(walk->model, peer))
+		return WHY_UNDECIDED;
+	if (threads[peer].pid != threads[blocked->thread].pid)
+		return at_peer(walk, blocked, peer);
+	if (!pipe)
+		return WHY_UNDECIDED;
+	alone = why_is_only_thread(walk, peer);
+	walk->path[walk->depth - 1].meaning =
+		strtab_put(walk->why->texts, ALONE_TEXT, strlen(ALONE_TEXT));
+	return why_blocked_end(walk, blocked, WHY_PIPE,
+			       alone ? WHY_GRADE_LIKELY : WHY_GRADE_UNKNOWN,
+			       alone ? peer : MODEL_NONE);
 }
 
 /* The child that a process waits for: the one whose number it has given, or its only one. Other
