@@ -43,6 +43,7 @@ struct waffle_frequency {
 #if defined(__TARGET_ARCH_x86)
 #define NR_POLL 7
 #define NR_IOCTL 16
+#define NR_SENDFILE 40
 #define NR_SELECT 23
 #define NR_PSELECT6 270
 #define NR_PPOLL 271
@@ -50,6 +51,7 @@ struct waffle_frequency {
 #define NR_EPOLL_PWAIT 281
 #elif defined(__TARGET_ARCH_arm64)
 #define NR_IOCTL 29
+#define NR_SENDFILE 71
 #define NR_PSELECT6 72
 #define NR_PPOLL 73
 #define NR_POLL NR_PPOLL /* the architecture has neither poll() nor select() */
@@ -391,8 +393,8 @@ static __always_inline struct file *file_in(struct fdtable *table, __u32 descrip
 }
 
 /* Records the details of a wait, if it has any. `who`: tgid and tid of the thread. `files`: the
- * address of its struct fdtable; 0: it did not wait for descriptors. `descriptor`: the first
- * argument of its system call, which is the descriptor in calls like read(). Global, so that the
+ * address of its struct fdtable; 0: it did not wait for descriptors. `descriptor`: the
+ * argument of its system call that is the descriptor in calls like read(). Global, so that the
  * verifier checks it once. */
 int details_emit(struct thread_wait *wait, __u64 who, __u64 files, __u32 descriptor, __u64 now);
 
@@ -401,13 +403,16 @@ static __noinline __attribute__((unused)) void wait_emit(struct thread_wait *wai
 {
 	__u64 args[WAFFLE_SYSCALL_ARGS] = {};
 	struct fdtable *files = NULL;
+	__u32 descriptor;
 
 	if (config.wait_sources & WAFFLE_WAIT_FILES) {
 		wait->syscall = task_syscall(task, args);
 		if (call_is_in(config.descriptor_calls, wait->syscall) || wait->polled.count)
 			files = files_of(task);
 	}
-	details_emit(wait, (__u64)task->tgid << 32 | (__u32)task->pid, (__u64)files, (__u32)args[0],
+	/* sendfile() gets the file to read from after the socket to write to. */
+	descriptor = (__u32)args[wait->uninterruptible && wait->syscall == NR_SENDFILE];
+	details_emit(wait, (__u64)task->tgid << 32 | (__u32)task->pid, (__u64)files, descriptor,
 		     now);
 }
 

@@ -2,6 +2,7 @@
 """`why --pid` on programs that know nothing of waffle: the first cause that it prints."""
 
 import fcntl
+import json
 import os
 import pathlib
 import re
@@ -298,3 +299,30 @@ while True:
         assert f"/shared (ext4), which {name} ({child}) had ← locked by {name} ({child})" in text, text
     finally:
         os.kill(int(child), signal.SIGKILL)
+
+
+SENDS = """
+import os, socket, sys, threading
+out, back = socket.socketpair()
+def drains():
+    while back.recv(1 << 20):
+        pass
+threading.Thread(target=drains, daemon=True).start()
+file = os.open(sys.argv[1], os.O_RDONLY)
+print("ready", flush=True)
+while True:
+    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+    for at in range(0, os.fstat(file).st_size, 1 << 16):
+        os.sendfile(out.fileno(), file, at, 1 << 16)
+"""
+
+
+def test_a_file_that_is_sent_is_named(waffle, launch, tmp_path):
+    shard = tmp_path / "shard"
+    shard.write_bytes(os.urandom(64 << 20))
+    os.sync()
+    process = launch(sys.executable, "-c", SENDS, shard)
+    answer = json.loads(waffle.ok("why", f"--pid={process.pid}", "--duration=2s", "-o", tmp_path / "x.waffle", "--json",
+                                  "--thread", process.pid).stdout)
+    reads = [cause for cause in answer["instances"][0]["causes"] if cause["cause"] == "disk-read"]
+    assert reads and all(str(shard) in cause["culprit"]["object"] for cause in reads)
