@@ -42,15 +42,22 @@ static struct why_verdict at_swap(struct why_walk *walk, struct why_blocked *blo
 			       blocked->thread);
 }
 
+/* If it is not known which object the thread waits for, the stack says what kind it is. */
+static void name_by_meaning(struct why_walk *walk, struct why_blocked *blocked)
+{
+	const struct meaning_row *row = blocked->stack.meaning.rows[MEANING_WAIT];
+
+	if (!blocked->object)
+		blocked->object = strtab_put(walk->why->texts, row->text, strlen(row->text));
+}
+
 /* Continues with the waker. The stack says what it did. */
 static struct why_verdict follow_waker(struct why_walk *walk, struct why_blocked *blocked,
 				       enum wait_kind kind)
 {
-	const struct meaning_row *row = blocked->stack.meaning.rows[MEANING_WAIT];
-
 	blocked->kind = kind;
-	if (kind == WAIT_MUTEX && !blocked->object)
-		blocked->object = strtab_put(walk->why->texts, row->text, strlen(row->text));
+	if (kind == WAIT_MUTEX)
+		name_by_meaning(walk, blocked);
 	return why_blocked_woken_by(walk, blocked,
 				    why_blocked_is_shared(blocked) ? WHY_GRADE_LIKELY
 								   : WHY_GRADE_CERTAIN);
@@ -78,6 +85,10 @@ static struct why_verdict by_meaning(struct why_walk *walk, struct why_blocked *
 		return thread ? follow_waker(walk, blocked, WAIT_OTHER) : WHY_UNDECIDED;
 	case MEANING_CHILD:
 		return thread ? follow_waker(walk, blocked, WAIT_CHILD) : WHY_UNDECIDED;
+	case MEANING_PIPE:
+		blocked->kind = WAIT_PIPE;
+		name_by_meaning(walk, blocked);
+		return thread ? follow_waker(walk, blocked, WAIT_PIPE) : WHY_UNDECIDED;
 	case MEANING_STOPPED:
 		/* Who continues a stopped thread need not be who stopped it. */
 		return why_blocked_end(walk, blocked, WHY_STOPPED, WHY_GRADE_LIKELY,

@@ -10,6 +10,7 @@ const char *const meaning_rule_texts[MEANING_RULE_COUNT] = {
 	[MEANING_LOCK] = "`lock`: what the waker did",
 	[MEANING_THREAD] = "what the waker did",
 	[MEANING_CHILD] = "`process-exit`: what the child did",
+	[MEANING_PIPE] = "`pipe`: what the waker did",
 	[MEANING_STOPPED] = "`stopped`",
 	[MEANING_GPU] = "`gpu`",
 	[MEANING_SERVER] = "`socket`",
@@ -81,6 +82,8 @@ const struct meaning_row meaning_rows[] = {
 	WAIT(THREAD, "the answer of the FUSE daemon",
 	     "request_wait_answer __fuse_request_send fuse_simple_request "
 	     "__fuse_simple_request ",
+	     NULL, NULL),
+	WAIT(PIPE, "somebody to open the other end of a named pipe", "wait_for_partner fifo_open ",
 	     NULL, NULL),
 	WAIT(CHILD, "the child of vfork() to run a program or to end",
 	     "wait_for_completion* wait_for_vfork_done __wait_for_common wait_for_common ",

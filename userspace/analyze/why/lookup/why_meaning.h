@@ -26,6 +26,7 @@ enum meaning_rule {
 	MEANING_LOCK,   /* the waker held a lock */
 	MEANING_THREAD, /* the waker did the awaited work */
 	MEANING_CHILD,  /* the waker is a child that had to run or end */
+	MEANING_PIPE,   /* the waker has opened the other end of a pipe */
 	MEANING_STOPPED,
 	MEANING_GPU,
 	MEANING_SERVER,  /* possibly another machine */
