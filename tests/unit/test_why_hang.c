@@ -229,6 +229,10 @@ static void test_the_owner_is_to_blame_if_its_own_wait_is_unknown(void **state)
 	{                                                                                          \
 		.function = name                                                                   \
 	}
+#define NAMELESS                                                                                   \
+	{                                                                                          \
+		.module = "/usr/bin/python3.11"                                                    \
+	}
 #define THREADING "/usr/lib/python3.11/threading.py"
 
 /* Stack number n is the n-th row, innermost first. */
@@ -247,6 +251,10 @@ static const struct stack_frame stacks[][3] = {
 	{NATIVE("__futex_abstimed_wait_common"), NATIVE("__pthread_mutex_lock_full"),
 	 NATIVE("take")},
 	{NATIVE("WaitLatch"), NATIVE("ProcSleep"), NATIVE("LockAcquireExtended")},
+	{NATIVE("PyThread_acquire_lock_timed"), NAMELESS, PYTHON("take", "/srv/app.py")},
+	{NATIVE("PyThread_acquire_lock_timed"), NAMELESS, PYTHON("Condition.wait", THREADING)},
+	{NATIVE("PyThread_acquire_lock_timed"), NATIVE("_queue_SimpleQueue_get_impl"),
+	 PYTHON("take", "/srv/app.py")},
 };
 enum {
 	SLEEPS,
@@ -259,15 +267,19 @@ enum {
 	MONITOR,
 	NOTIFIED,
 	PI,
-	PROGRAM
+	PROGRAM,
+	PY_NAMELESS,
+	PY_NAMELESS_WAIT,
+	PY_SIMPLE_QUEUE
 };
 
 static void frames(void *arg, uint32_t stack, stack_frame_fn each, void *each_arg)
 {
 	assert_ptr_equal(arg, stacks);
 	assert_in_range(stack, 1, LENGTH(stacks));
-	for (size_t i = 0; i < LENGTH(stacks[0]) && stacks[stack - 1][i].function; i++)
-		each(&stacks[stack - 1][i], each_arg);
+	for (size_t i = 0; i < LENGTH(stacks[0]); i++)
+		if (stacks[stack - 1][i].function || stacks[stack - 1][i].module)
+			each(&stacks[stack - 1][i], each_arg);
 }
 
 static struct stack_names names = {.arg = (void *)stacks, .frames = frames, .has_jvm = true};
@@ -339,6 +351,8 @@ static void test_threads_that_wait_for_locks_all_the_time_may_be_in_a_deadlock(v
 		{{PY_LOCK, PY_LOCK, PY_QUEUE, SLEEPS}, 2},
 		{{PY_LOCK, PY_WAIT, PY_JOIN, SLEEPS}, 0}, /* one lock is no cycle */
 		{{PY_WAIT, PY_QUEUE, PY_JOIN, SLEEPS}, 0},
+		/* A queue of such an interpreter would look the same. */
+		{{PY_NAMELESS, PY_NAMELESS, PY_JOIN, SLEEPS}, 0},
 		{{PY_QUEUE, PY_QUEUE, PY_QUEUE, SLEEPS}, 0},
 		{{RUST, RUST, SLEEPS, SLEEPS}, 2},
 		/* One that waits for work may hold a lock of a pool. */
@@ -501,6 +515,10 @@ static void test_a_thread_alone_may_wait_for_itself(void **state)
 	} rows[] = {{PY_LOCK, WAFFLE_OPEN_WAIT_INSIDE, true},
 		    {RUST, WAFFLE_OPEN_WAIT_INSIDE, true},
 		    {PY_WAIT, WAFFLE_OPEN_WAIT_INSIDE, false},
+		    {PY_NAMELESS, WAFFLE_OPEN_WAIT_INSIDE, true},
+		    {PY_NAMELESS, 0, false},
+		    {PY_NAMELESS_WAIT, WAFFLE_OPEN_WAIT_INSIDE, false},
+		    {PY_SIMPLE_QUEUE, WAFFLE_OPEN_WAIT_INSIDE, false},
 		    {PY_LOCK, 0, false}};
 	const struct why_query query = {
 		.tid = 10, .from_ts = 0, .to_ts = UINT64_MAX, .names = &names};

@@ -13,13 +13,22 @@ struct stack_functions {
 	const char *functions[STACK_NAMES_FUNCTIONS];
 	uint32_t count;
 	const char *python, *python_file;
+	/* PyThread_acquire_lock_timed() was called by a function without a name: the interpreter
+	 * has no symbol table, as Debian's. */
+	bool nameless_lock;
+	bool after_lock; /* the frame before was that function */
 };
 
 static void function_add(const struct stack_frame *frame, void *arg)
 {
 	struct stack_functions *stack = arg;
 
-	if (frame->cut || !frame->function)
+	if (frame->cut)
+		return;
+	stack->nameless_lock |= stack->after_lock && !frame->function;
+	stack->after_lock =
+		frame->function && !strcmp(frame->function, "PyThread_acquire_lock_timed");
+	if (!frame->function)
 		return;
 	if (!stack_frame_is_python(frame)) {
 		if (stack->count < STACK_NAMES_FUNCTIONS)
@@ -104,6 +113,8 @@ enum why_awaited why_awaited_by(const struct model *model, struct stack_names *n
 	    HAS_FUNCTION(&stack, "lock_PyThread_acquire_lock", "_thread_lock_acquire",
 			 "rlock_acquire", "_thread_RLock_acquire"))
 		return python_awaited(&stack);
+	if (stack.python && stack.nameless_lock && python_awaited(&stack) == WHY_AWAITS_LOCK)
+		return WHY_AWAITS_PERHAPS_LOCK;
 	if (HAS_FUNCTION(&stack, "ThreadHandle_join"))
 		return WHY_AWAITS_END;
 	use = futex_use_by(stack.functions, stack.count);

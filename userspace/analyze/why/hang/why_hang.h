@@ -19,6 +19,8 @@ enum why_awaited {
 	/* A lock whose owner is not recorded. Threads of a pool may hold it in turn while they wait
 	 * for work. */
 	WHY_AWAITS_PASSED_LOCK,
+	/* A lock of Python, or a queue.SimpleQueue: functions of the interpreter have no names. */
+	WHY_AWAITS_PERHAPS_LOCK,
 	WHY_AWAITS_MONITOR, /* that of an object of Java */
 	WHY_AWAITS_PROGRAM, /* a lock that the program made itself: see why_lock_names.h */
 	WHY_AWAITS_NOTHING, /* the C library stopped the thread: the kernel refused its lock */

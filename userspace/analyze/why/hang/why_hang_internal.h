@@ -10,9 +10,11 @@
 enum why_awaited why_awaited_by(const struct model *model, struct stack_names *names,
 				const struct model_open_wait *wait);
 
+/* Whether the only thread of a process waits for a lock, or for what only another one could do. */
 static inline bool why_awaits_lock(enum why_awaited awaits)
 {
-	return awaits == WHY_AWAITS_LOCK || awaits == WHY_AWAITS_PASSED_LOCK;
+	return awaits == WHY_AWAITS_LOCK || awaits == WHY_AWAITS_PASSED_LOCK ||
+	       awaits == WHY_AWAITS_PERHAPS_LOCK;
 }
 
 /* Marks the waits that are stuck, and adds the processes at a standstill. The waits are in the

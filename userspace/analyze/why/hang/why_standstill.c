@@ -98,8 +98,8 @@ static bool has_always_waited(const struct model *model, const struct why_hung *
 		return false;
 	if (is_polled(hung))
 		return wait->ts - wait->from_ts >= STANDSTILL_NS;
-	return hung->awaits != WHY_AWAITS_UNKNOWN && wait->before &&
-	       (hung->owner != MODEL_NONE || is_inside(wait));
+	return hung->awaits != WHY_AWAITS_UNKNOWN && hung->awaits != WHY_AWAITS_PERHAPS_LOCK &&
+	       wait->before && (hung->owner != MODEL_NONE || is_inside(wait));
 }
 
 /* A wait is not stuck if the thread that is to end it is not. Each chain of waits ends at one that
