@@ -195,8 +195,10 @@ static void choose_go_program(struct why_query *query, const struct candidates *
 /* ---- threads that hang ---- */
 
 /* A thread that is stuck; of several, the main thread of a process that the user named, then the
- * first one in the order of the hangs. MODEL_NONE: none. */
-static uint32_t stuck_thread(const struct why_hangs *hangs, const struct model *model)
+ * first one in the order of the hangs. The launcher of the JVM only waits for another one.
+ * MODEL_NONE: none. */
+static uint32_t stuck_thread(const struct why_hangs *hangs, const struct model *model,
+			     struct stack_names *names)
 {
 	uint32_t found = MODEL_NONE;
 
@@ -204,7 +206,8 @@ static uint32_t stuck_thread(const struct why_hangs *hangs, const struct model *
 		uint32_t number = model->open_waits.data[hangs->waits.data[i].wait].thread;
 		const struct model_thread *thread = &model->threads.data[number];
 
-		if (!hangs->waits.data[i].stuck || !thread->has_sched)
+		if (!hangs->waits.data[i].stuck || !thread->has_sched ||
+		    why_jvm_is_launcher(model, names, number))
 			continue;
 		if (thread->tid == thread->pid && why_is_of_root(model, number))
 			return number;
@@ -225,7 +228,7 @@ static void choose_stuck(struct why_query *query, const struct model *model,
 	if (busiest->running_ns > length / IDLE_PARTS || busiest->blocked_ns < length / 2)
 		return;
 	why_hangs_find(&hangs, model, query->names);
-	stuck = stuck_thread(&hangs, model);
+	stuck = stuck_thread(&hangs, model, query->names);
 	why_hangs_free(&hangs);
 	if (stuck == MODEL_NONE)
 		return;

@@ -207,13 +207,21 @@ static void process_examine(struct why_hangs *hangs, const struct model *model,
 	map_free(&all.passed);
 }
 
-/* Whether a thread is one of the JVM's own that waits for work. Some of these run code of the
- * program, as the one for finalizers does, and may wait for its locks. */
+/* Whether a thread is one of the JVM's own that waits for work: it says nothing of the program. If
+ * one of them runs, or has just begun to wait for another, it may do what the program waits for,
+ * such as collect garbage. Some of these run code of the program, as the one for finalizers does,
+ * and may wait for its locks. */
 static bool is_idle_jvm(const struct model *model, struct stack_names *names, uint32_t thread,
 			const struct why_hung *hung)
 {
-	return (!hung || hung->awaits == WHY_AWAITS_UNKNOWN) &&
-	       why_jvm_is_own_thread(model, names, thread);
+	const struct model_open_wait *wait = hung ? open_wait(model, hung) : NULL;
+
+	if (!wait || !why_jvm_is_own_thread(model, names, thread))
+		return false;
+	if (why_jvm_is_launcher(model, names, thread))
+		return true;
+	return hung->awaits == WHY_AWAITS_UNKNOWN &&
+	       (!(wait->flags & WAFFLE_OPEN_WAIT_INSIDE) || is_inside(wait));
 }
 
 /* The live threads, sorted by process, without idle ones of the JVM. */
