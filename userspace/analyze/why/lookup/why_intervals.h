@@ -45,6 +45,7 @@ struct why_series {
 	 * for another request (`missed`). This thread did it, or MODEL_NONE. */
 	uint32_t done_by;
 	bool missed;
+	bool queued;   /* the answer to another request ended it: this one was queued behind */
 	bool served;   /* the loop served another request after the last wake-up, before this one */
 	bool repeated; /* the program, not the kernel, repeated the call */
 };
