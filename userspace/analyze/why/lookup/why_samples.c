@@ -553,17 +553,61 @@ static bool is_of_first(const struct sample_places *places, const struct sample_
 				 sample_places_get(places, counts->place));
 }
 
+/* The innermost function that so many of the samples are within; of several, the one with the most.
+ * NULL: none. */
+static const struct sample_count *innermost(const struct sample_count *counts, size_t len,
+					    uint64_t least)
+{
+	const struct sample_count *found = NULL;
+
+	for (size_t i = 0; i < len; i++) {
+		const struct sample_count *count = &counts[i];
+
+		if (!count->within || count->within < least)
+			continue;
+		if (!found || depth_of(count) > depth_of(found) ||
+		    (depth_of(count) >= depth_of(found) && count->within > found->within))
+			found = count;
+	}
+	return found;
+}
+
 const struct sample_count *sample_counts_within(const struct sample_places *places,
 						const struct sample_count *counts, size_t len)
 {
 	uint64_t total = sample_counts_total(counts, len);
-	const struct sample_count *found = NULL;
+	const struct sample_count *found = innermost(counts, len, total - total / 2);
 
-	for (size_t i = 0; i < len; i++)
-		if (is_within_half(&counts[i], total) &&
-		    (!found || depth_of(&counts[i]) > depth_of(found)))
-			found = &counts[i];
 	return found && is_of_first(places, counts, found) ? NULL : found;
+}
+
+/* Whether a place shows the function already: half of the samples within it are in its own code. */
+static bool is_place(const struct sample_places *places, const struct sample_count *counts,
+		     size_t len, const struct sample_count *within)
+{
+	const struct sample_place *function = sample_places_get(places, within->place);
+
+	for (size_t i = 0; i < len && counts[i].count * 2ull >= within->within; i++)
+		if (have_one_function(sample_places_get(places, counts[i].place), function))
+			return true;
+	return false;
+}
+
+/* A part of the samples in percent that is worth a function of its own. */
+#define PART_PERCENT 30
+
+const struct sample_count *sample_counts_part(const struct sample_places *places,
+					      const struct sample_count *counts, size_t len)
+{
+	uint64_t total = sample_counts_total(counts, len);
+	const struct sample_count *found =
+		innermost(counts, len, (total * PART_PERCENT + 99) / 100);
+
+	if (!found || found->within < SAMPLE_COUNT_MIN || is_within_half(found, total) ||
+	    is_place(places, counts, len, found) ||
+	    (counts->count * 2ull >= total && sample_places_get(places, counts->place)->function))
+		return NULL;
+	return found;
 }
 
 static const char *source_of(const struct sample_places *places, const struct sample_count *count)

@@ -89,6 +89,13 @@ uint64_t sample_counts_total(const struct sample_count *counts, size_t len);
 const struct sample_count *sample_counts_within(const struct sample_places *places,
 						const struct sample_count *counts, size_t len);
 
+/* The innermost function that at least three tenths of the samples, and ten, are within, if less
+ * than half of them are, and no place with a name has half of the samples: in a program whose work
+ * is scattered, it says more than what all of that is within. NULL: there is none, or a place shows
+ * it already. */
+const struct sample_count *sample_counts_part(const struct sample_places *places,
+					      const struct sample_count *counts, size_t len);
+
 /* The innermost function of Python that at least half of the samples are within, and that is of the
  * program itself: its source is in the folder, or in one below it, of the outermost such function
  * that is in no folder for libraries. NULL: there is none, or it is the function of the first place
