@@ -174,6 +174,16 @@ static bool is_of_runtime(const struct why_query *query, const struct model *mod
 	       why_go_is_process(model, query->names, thread->pid);
 }
 
+/* Whether the threads of a process hardly ran: it has nothing to do, or it hangs. */
+static bool is_quiet(const struct model *model, uint32_t pid)
+{
+	uint64_t ns = 0;
+
+	for (uint32_t i = 0; i < model->threads.len; i++)
+		ns += model->threads.data[i].pid == pid ? model->threads.data[i].running_ns : 0;
+	return ns < length_of(model) / IDLE_PARTS;
+}
+
 /* The runtime of Go moves the work of a program between its threads. If the busiest thread is one
  * of them, it explains little, and the program as a whole is chosen: that of the user, although a
  * child may run longer. */
@@ -189,6 +199,7 @@ static void choose_go_program(struct why_query *query, const struct candidates *
 	else if (!is_of_runtime(query, from->model, busiest))
 		return;
 	query->program = busiest->pid;
+	query->quiet = is_quiet(from->model, busiest->pid);
 	query->tid = 0;
 }
 
