@@ -16,12 +16,12 @@ const char *const sample_spin_texts[SAMPLE_SPIN_COUNT] = {
 	[SAMPLE_SPIN_PI] = "spins for a PI mutex",
 	[SAMPLE_SPIN_KERNEL] = "spins for a kernel mutex",
 	[SAMPLE_SPIN_KERNEL_SPIN] = "spins for a kernel spin lock",
+	[SAMPLE_SPIN_PAUSE] = "spins in a loop that waits",
 };
 const char *const sample_spin_names[SAMPLE_SPIN_COUNT] = {
-	[SAMPLE_SPIN_USER] = "user-lock",
-	[SAMPLE_SPIN_PI] = "pi-mutex",
-	[SAMPLE_SPIN_KERNEL] = "kernel-mutex",
-	[SAMPLE_SPIN_KERNEL_SPIN] = "kernel-spinlock",
+	[SAMPLE_SPIN_USER] = "user-lock",      [SAMPLE_SPIN_PI] = "pi-mutex",
+	[SAMPLE_SPIN_KERNEL] = "kernel-mutex", [SAMPLE_SPIN_KERNEL_SPIN] = "kernel-spinlock",
+	[SAMPLE_SPIN_PAUSE] = "pause",
 };
 
 struct sample_places {
@@ -216,6 +216,16 @@ static uint32_t generator_of(const struct sample_places *places, const struct mo
 						     sample->ts));
 }
 
+/* Whether the sample hit the thread right behind an instruction that only waits. */
+static bool pauses(const struct sample_places *places, const struct model_sample *sample)
+{
+	const struct store_stack *stack =
+		store_reader_stack(places->model->reader, sample->user_stack);
+
+	return stack && stack->count &&
+	       stack_names_pauses(places->names, stack->pid, sample->ts, stack->addresses[0]);
+}
+
 static uint32_t source_text(const struct sample_places *places, const char *file)
 {
 	return file && !stack_source_is_library(file) ? text_of(places, file) : 0;
@@ -238,6 +248,8 @@ static uint32_t user_place(struct sample_places *places, const struct model_samp
 		place.generator = generator_of(places, sample);
 	if (leaf.spins)
 		place.spin = SAMPLE_SPIN_USER;
+	else if (pauses(places, sample))
+		place.spin = SAMPLE_SPIN_PAUSE;
 	return place_number(places, &place);
 }
 

@@ -22,6 +22,7 @@ enum sample_spin {
 	SAMPLE_SPIN_PI,          /* a mutex with priority inheritance whose holder runs */
 	SAMPLE_SPIN_KERNEL,      /* a mutex or rwsem of the kernel whose holder runs */
 	SAMPLE_SPIN_KERNEL_SPIN, /* a spin lock of the kernel */
+	SAMPLE_SPIN_PAUSE,       /* a loop of the program that executes PAUSE */
 	SAMPLE_SPIN_COUNT
 };
 /* The texts are for people, such as "spins for a lock", and the names for JSON, such as
