@@ -422,7 +422,7 @@ static void find_end(struct why_walk *walk, struct why_blocked *blocked, struct 
 		end_series(walk, blocked, step, series);
 	if (series->queued)
 		step->meaning = strtab_put(walk->why->texts, QUEUED_TEXT, strlen(QUEUED_TEXT));
-	if (series->served || series->queued)
+	if (series->served || series->apart)
 		blocked->grade = why_grade_least(blocked->grade, WHY_GRADE_LIKELY);
 	if (series->missed)
 		end_missed(walk, blocked, step, series);

@@ -49,23 +49,37 @@ static uint64_t taken_up(const struct why_walk *walk, uint32_t server, uint64_t 
 	return since;
 }
 
-/* Whether a thread of that process ended a wait, and the loop then ended or began another request
- * before it waited again. */
-static bool is_answer(const struct why_walk *walk, uint32_t thread, size_t index, uint32_t pid)
+/* A server that answers wakes who waits for the answer within this time. */
+#define ANSWER_NS 1000000u
+
+/* Whether the loop ended or began another request after a wait, before it waited again. */
+static bool has_served(const struct why_walk *walk, uint32_t thread, size_t index)
 {
 	const struct why_thread *of = &walk->intervals.threads[thread];
-	struct why_waker waker = why_waker_of(walk, thread, index);
 	size_t next = index + 1;
 
-	if (waker.interrupt || waker.thread >= walk->model->threads.len ||
-	    walk->model->threads.data[waker.thread].pid != pid)
-		return false;
 	while (next < of->intervals.len && of->intervals.data[next].state != WAFFLE_THREAD_BLOCKED)
 		next++;
 	walk->why->searched += next - index;
 	return next < of->intervals.len &&
 	       why_intervals_answers(&walk->intervals, thread, of->intervals.data[index].to_ts,
 				     of->intervals.data[next].from_ts);
+}
+
+/* Whether a thread of that process ended a wait by an answer: to another request of the loop
+ * (*queued), or to one of the explained request itself. */
+static bool is_answer(const struct why_walk *walk, uint32_t thread, size_t index, uint32_t pid,
+		      bool *queued)
+{
+	uint64_t woken_ts = walk->intervals.threads[thread].intervals.data[index].to_ts;
+	struct why_waker waker = why_waker_of(walk, thread, index);
+
+	if (waker.interrupt || waker.thread >= walk->intervals.count ||
+	    walk->model->threads.data[waker.thread].pid != pid)
+		return false;
+	*queued = has_served(walk, thread, index);
+	return *queued || why_intervals_answers(&walk->intervals, waker.thread,
+						woken_ts - ANSWER_NS, woken_ts + ANSWER_NS);
 }
 
 /* The thread that answered the request of `thread` that ends at until_ts, and when it took that up.
@@ -88,7 +102,7 @@ static uint32_t answered_by(const struct why_walk *walk, uint32_t thread, uint64
 }
 
 bool why_queue_find(const struct why_walk *walk, const struct why_waiting *waiting, uint32_t thread,
-		    size_t index, size_t *end)
+		    size_t index, size_t *end, bool *queued)
 {
 	const struct model_thread *threads = walk->model->threads.data;
 	const struct why_thread *of = &walk->intervals.threads[thread];
@@ -108,7 +122,7 @@ bool why_queue_find(const struct why_walk *walk, const struct why_waiting *waiti
 		if (wait->to_ts > taken_ts)
 			return false;
 		if (wait->state != WAFFLE_THREAD_BLOCKED ||
-		    !is_answer(walk, thread, i, threads[server].pid))
+		    !is_answer(walk, thread, i, threads[server].pid, queued))
 			continue;
 		*end = i;
 		return true;

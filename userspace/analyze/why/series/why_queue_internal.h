@@ -14,9 +14,10 @@
 #include "analyze/why/series/why_waiting.h"
 #include "analyze/why/why_walk_types.h"
 
-/* Finds the wait, from `index` on, that the answer to another request ended, before the thread that
- * answered the explained one took that up: *end is an index of the same thread. False: none. */
+/* Finds the wait, from `index` on, that an answer of the same server ended, before the thread that
+ * answered the explained request took that up: *end is an index of the same thread. *queued: it was
+ * the answer to another request. False: there is none. */
 bool why_queue_find(const struct why_walk *walk, const struct why_waiting *waiting, uint32_t thread,
-		    size_t index, size_t *end);
+		    size_t index, size_t *end, bool *queued);
 
 #endif

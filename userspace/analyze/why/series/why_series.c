@@ -399,11 +399,12 @@ const struct why_series *why_series_of(struct why_walk *walk, const struct why_w
 				      .kind = waiting->kind,
 				      .waker = why_waker_of(walk, thread, index),
 				      .done_by = MODEL_NONE};
-	series->queued = why_queue_find(walk, waiting, thread, index, &series->last);
-	if (series->queued) {
+	if (why_queue_find(walk, waiting, thread, index, &series->last, &series->queued)) {
 		series->waker = why_waker_of(walk, thread, series->last);
+		series->apart = true;
 		return series;
 	}
+	series->queued = false;
 	older = *series;
 	while (goes_on(walk, waiting, thread, &of->intervals.data[series->last], &series->waker,
 		       &series->by_signal)) {
