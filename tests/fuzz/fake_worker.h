@@ -40,7 +40,7 @@ static int serve(enum worker_op op, struct wire_in *in, int fd, struct wire_out 
 {
 	static const worker_handler handlers[WORKER_OPS] = {
 		[WORKER_OBJECT] = object_serve,         [WORKER_FRAMES] = symbols_serve_frames,
-		[WORKER_RETURN] = symbols_serve_return, [WORKER_VARIABLE] = symbols_serve_variable,
+		[WORKER_BEFORE] = symbols_serve_before, [WORKER_VARIABLE] = symbols_serve_variable,
 		[WORKER_MODULE] = symbols_serve_module, [WORKER_UNWIND] = cfi_serve,
 		[WORKER_GO] = symbols_serve_go,         [WORKER_PROGRAM] = program_facts_serve,
 		[WORKER_HANDLES] = handles_serve,       [WORKER_NAME] = demangle_serve,

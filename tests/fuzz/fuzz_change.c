@@ -117,7 +117,7 @@ static void read_symbols(int fd)
 	require(!symbolizer_add(symbolizer, &(struct symbol_module){.path = path}, &module));
 	for (uint64_t at = 0; at < 0x6000; at += 253) {
 		symbolizer_offset(symbolizer, module, at, &frames);
-		symbolizer_is_return(symbolizer, module, at);
+		symbolizer_before(symbolizer, module, at);
 	}
 	symbolizer_close(symbolizer);
 }

@@ -66,8 +66,10 @@ static void read_code(uint16_t machine, const uint8_t *code, size_t size)
 	find_probe_site(machine, code, size);
 	find_returns(machine, code, size);
 	struct_offset_in_getter(machine, code, size, ADDRESS, &offset);
-	for (size_t at = 0; at + CALLSITE_BYTES <= size; at++)
+	for (size_t at = 0; at + CALLSITE_BYTES <= size; at++) {
 		callsite_is_call(code + at, machine);
+		callsite_is_pause(code + at, machine);
+	}
 }
 
 static void read_python(const uint8_t *data, size_t size)

@@ -272,7 +272,7 @@ static void put_symbols(FILE *out, struct symbolizer *symbolizer, uint32_t modul
 			fprintf(out, " %s %s %u %d %lx", frames.list[i].function ?: "-",
 				frames.list[i].file ?: "-", frames.list[i].line,
 				frames.list[i].inlined, frames.list[i].offset);
-		fprintf(out, " %d", symbolizer_is_return(symbolizer, module, at));
+		fprintf(out, " %d", symbolizer_before(symbolizer, module, at));
 		fprintf(out, " %s\n", symbolizer_variable(symbolizer, module, at, &offset) ?: "-");
 	}
 	fprintf(out, "%d\n", symbolizer_has_variable(symbolizer, module, "count"));

@@ -83,6 +83,15 @@ def test_spinning_for_a_lock_is_said(work, waffle):
     assert "pthread_spin_lock, user, spins for a lock" in text
 
 
+def test_a_loop_that_waits_for_a_variable_spins(work, waffle):
+    capture, instance = work("flag")
+    assert share(samples_of(instance), mode="user", function="wait_for_flag", spins="pause") >= 0.4
+    text = waffle.ok("why", "--span", "work", capture.path).stdout
+    assert "wait_for_flag, user, spins in a loop that waits" in text
+    capture, instance = work("user")
+    assert share(samples_of(instance), spins="pause") == 0
+
+
 def test_rate_is_chosen_and_samples_are_switched_off(work, waffle):
     capture, instance = work("user", "--sample-rate=500")
     check_count(capture, instance, 500)

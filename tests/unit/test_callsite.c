@@ -138,6 +138,26 @@ static void test_calls_of_aarch64_are_known_and_other_machines_believed(void **s
 	assert_true(callsite_is_call(before, EM_RISCV));
 }
 
+static void check_pause(uint32_t code, uint16_t machine, bool expected)
+{
+	uint8_t before[CALLSITE_BYTES] = {0};
+
+	memcpy(before + CALLSITE_BYTES - 4, &code, sizeof(code));
+	assert_int_equal(callsite_is_pause(before, machine), expected);
+}
+
+static void test_the_instruction_of_loops_that_wait_is_known(void **state)
+{
+	(void)state;
+	check_pause(0x90f30000, EM_X86_64, true);   /* pause */
+	check_pause(0x90900000, EM_X86_64, false);  /* nop; nop */
+	check_pause(0xd5033fdf, EM_AARCH64, true);  /* isb */
+	check_pause(0xd503203f, EM_AARCH64, true);  /* yield */
+	check_pause(0xd503201f, EM_AARCH64, false); /* nop */
+	check_pause(0xd5033bbf, EM_AARCH64, false); /* dmb ish */
+	check_pause(0x90f30000, EM_RISCV, false);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -145,6 +165,7 @@ int main(void)
 		cmocka_unit_test(test_behind_other_instructions_nobody_returns),
 		cmocka_unit_test(test_all_return_addresses_of_this_program_are_behind_calls),
 		cmocka_unit_test(test_calls_of_aarch64_are_known_and_other_machines_believed),
+		cmocka_unit_test(test_the_instruction_of_loops_that_wait_is_known),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -256,8 +256,11 @@ static void test_the_program_is_explained_unless_one_of_its_threads_tells_more(v
 	static const struct {
 		const char *comm;
 		uint64_t ran_ns;
-		bool all;
-	} rows[] = {{"go", 400, true}, {"go", 600, false}, {"named", 400, false}};
+		bool all, quiet;
+	} rows[] = {{"go", 400, true, false},
+		    {"go", 5, true, true},
+		    {"go", 600, false, false},
+		    {"named", 400, false, false}};
 
 	(void)state;
 	for (size_t i = 0; i < LENGTH(rows); i++) {
@@ -278,6 +281,7 @@ static void test_the_program_is_explained_unless_one_of_its_threads_tells_more(v
 		assert_int_equal(why_pick(&query, capture.model, &wanted, &err), 0);
 		assert_int_equal(query.tid, rows[i].all ? 0 : 12);
 		assert_int_equal(query.program, rows[i].all ? CAPTURE_PID : 0);
+		assert_int_equal(query.quiet, rows[i].quiet);
 		capture_must(why_new(&why, capture.model, &query, &err), err);
 		assert_int_equal(why->instances.len, 1);
 		assert_int_equal(why->instances.data[0].program, rows[i].all);

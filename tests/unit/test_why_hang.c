@@ -255,6 +255,7 @@ static const struct stack_frame stacks[][3] = {
 	{NATIVE("PyThread_acquire_lock_timed"), NAMELESS, PYTHON("Condition.wait", THREADING)},
 	{NATIVE("PyThread_acquire_lock_timed"), NATIVE("_queue_SimpleQueue_get_impl"),
 	 PYTHON("take", "/srv/app.py")},
+	{NATIVE("__pthread_clockjoin_ex"), NATIVE("ContinueInNewThread"), NATIVE("JLI_Launch")},
 };
 enum {
 	SLEEPS,
@@ -270,7 +271,8 @@ enum {
 	PROGRAM,
 	PY_NAMELESS,
 	PY_NAMELESS_WAIT,
-	PY_SIMPLE_QUEUE
+	PY_SIMPLE_QUEUE,
+	LAUNCHER
 };
 
 static void frames(void *arg, uint32_t stack, stack_frame_fn each, void *each_arg)
@@ -461,24 +463,14 @@ static void test_own_threads_of_the_jvm_do_not_count(void **state)
 	static const struct {
 		bool jvm;
 		uint64_t running_ns;
-		bool works; /* when the capture ends */
 		uint32_t standstills, tid;
-	} rows[] = {{true, 1000000, false, 1, 10},
-		    {true, 1000000, true, 1, 10},
-		    {true, 100000000, false, 1, 12},
-		    {true, 100000000, true, 0, 12},
-		    {false, 1000000, false, 0, 12}};
+	} rows[] = {{true, 1000000, 1, 10}, {true, 100000000, 1, 12}, {false, 1000000, 0, 12}};
 	const struct why_wanted wanted = {.span = NULL};
 
 	(void)state;
 	end_ts = 300000000;
 	for (size_t i = 0; i < LENGTH(rows); i++) {
-		struct waffle_rec_state end = {.rec = {end_ts, 12, WAFFLE_REC_STATE, 0},
-					       .tgid = CAPTURE_PID,
-					       .at_end = 1,
-					       .state = rows[i].works ? WAFFLE_THREAD_RUNNABLE
-								      : WAFFLE_THREAD_BLOCKED,
-					       .task_state = S};
+		uint64_t out_ts = CAPTURE_START + 1000 + rows[i].running_ns;
 		struct why_query query = {.names = &names};
 		struct error err = ERROR_INIT;
 		struct why_hangs hangs;
@@ -489,16 +481,103 @@ static void test_own_threads_of_the_jvm_do_not_count(void **state)
 		named(&capture, 12, CAPTURE_PID, "VM Thread");
 		hangs_from_begin(&capture, 10, 0, WAFFLE_OPEN_WAIT_INSIDE);
 		hangs_from_begin(&capture, 11, 0, WAFFLE_OPEN_WAIT_INSIDE);
+		hang_add(&capture, &(struct hung){.tid = 12,
+						  .syscall = NR_FUTEX,
+						  .lock = 0x9000,
+						  .from_ts = out_ts});
 		gets(&capture, CAPTURE_START + 1000, 1, 0, 12, 0, CAPTURE_START + 1000, HARD);
-		waits(&capture, CAPTURE_START + 1000 + rows[i].running_ns, 1, 12, 0, S, NR_FUTEX,
-		      0x9000, 0, 0);
-		capture_add(&capture, &end);
+		waits(&capture, out_ts, 1, 12, 0, S, NR_FUTEX, 0x9000, 0, 0);
 		capture_load(&capture, end_ts);
 		why_hangs_find(&hangs, capture.model, &names);
 		assert_int_equal(hangs.standstills.len, rows[i].standstills);
 		why_hangs_free(&hangs);
 		capture_must(why_pick(&query, capture.model, &wanted, &err), err);
 		assert_int_equal(query.tid, rows[i].tid);
+		capture_free(&capture);
+	}
+	names.has_jvm = true;
+	end_ts = END_TS;
+}
+
+/* Threads of a program wait while garbage is collected: they do not stand still. A collector is not
+ * idle while it runs, nor if it waits for another one for a moment. */
+static void test_a_program_that_waits_for_the_jvm_does_not_stand_still(void **state)
+{
+	static const struct {
+		bool waits;
+		uint32_t flags;
+		uint64_t from_ts;
+		size_t standstills;
+	} rows[] = {{false, 0, 0, 0},
+		    {true, WAFFLE_OPEN_WAIT_INSIDE, 250000000, 0},
+		    {true, WAFFLE_OPEN_WAIT_INSIDE, 150000000, 1},
+		    {true, 0, 250000000, 1}};
+
+	(void)state;
+	end_ts = 300000000;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		struct why_hangs hangs;
+		struct capture capture;
+
+		threads_named(&capture, 10, 11);
+		named(&capture, 12, CAPTURE_PID, "GC Thread#0");
+		hangs_from_begin(&capture, 10, 0, WAFFLE_OPEN_WAIT_INSIDE);
+		hangs_from_begin(&capture, 11, 0, WAFFLE_OPEN_WAIT_INSIDE);
+		if (rows[i].waits)
+			hang_add(&capture, &(struct hung){.tid = 12,
+							  .syscall = NR_FUTEX,
+							  .lock = 0x9000,
+							  .from_ts = rows[i].from_ts,
+							  .flags = rows[i].flags});
+		else
+			gets(&capture, CAPTURE_START + 10, 1, 0, 12, 0, 0, 0);
+		why_hangs_find(&hangs, capture_load(&capture, end_ts), &names);
+		assert_int_equal(hangs.standstills.len, rows[i].standstills);
+		if (hangs.standstills.len)
+			assert_int_equal(hangs.standstills.data[0].of, 2);
+		why_hangs_free(&hangs);
+		capture_free(&capture);
+	}
+	end_ts = END_TS;
+}
+
+/* The program java runs main() in another thread. The one that it began with waits for the end of
+ * that, and says nothing about the program. */
+static void test_the_launcher_of_the_jvm_is_no_thread_of_the_program(void **state)
+{
+	const struct why_wanted wanted = {.span = NULL};
+
+	(void)state;
+	end_ts = 300000000;
+	for (int jvm = 0; jvm < 2; jvm++) {
+		struct why_query query = {.names = &names};
+		struct error err = ERROR_INIT;
+		struct why_hangs hangs;
+		struct capture capture;
+
+		names.has_jvm = jvm;
+		capture_begin(&capture, true);
+		for (uint32_t tid = CAPTURE_PID; tid < CAPTURE_PID + 3; tid++)
+			named(&capture, tid, CAPTURE_PID, "java");
+		stacks_add(&capture);
+		hang_add(&capture,
+			 &(struct hung){.tid = CAPTURE_PID,
+					.owner = CAPTURE_PID + 1,
+					.flags = WAFFLE_OPEN_WAIT_INSIDE | WAFFLE_OPEN_WAIT_JOIN,
+					.stack = LAUNCHER,
+					.syscall = NR_FUTEX,
+					.lock = 0x9000});
+		hangs_from_begin(&capture, CAPTURE_PID + 1, CAPTURE_PID + 2,
+				 WAFFLE_OPEN_WAIT_WORD | WAFFLE_OPEN_WAIT_INSIDE);
+		hangs_from_begin(&capture, CAPTURE_PID + 2, CAPTURE_PID + 1,
+				 WAFFLE_OPEN_WAIT_WORD | WAFFLE_OPEN_WAIT_INSIDE);
+		capture_load(&capture, end_ts);
+		why_hangs_find(&hangs, capture.model, &names);
+		assert_int_equal(hangs.deadlocks.len, 1);
+		why_hangs_free(&hangs);
+		capture_must(why_pick(&query, capture.model, &wanted, &err), err);
+		assert_true(query.stuck);
+		assert_int_equal(query.tid, CAPTURE_PID + jvm);
 		capture_free(&capture);
 	}
 	names.has_jvm = true;
@@ -948,6 +1027,8 @@ int main(void)
 			test_a_thread_that_does_more_than_look_at_a_monitor_is_in_no_deadlock),
 		cmocka_unit_test(test_monitors_are_those_of_a_process_with_the_jvm),
 		cmocka_unit_test(test_own_threads_of_the_jvm_do_not_count),
+		cmocka_unit_test(test_a_program_that_waits_for_the_jvm_does_not_stand_still),
+		cmocka_unit_test(test_the_launcher_of_the_jvm_is_no_thread_of_the_program),
 		cmocka_unit_test(test_a_thread_alone_may_wait_for_itself),
 		cmocka_unit_test(test_who_waits_for_a_lock_of_the_program_hangs),
 		cmocka_unit_test(test_of_threads_that_are_all_stuck_not_all_wait_without_a_timeout),

@@ -152,9 +152,9 @@ static void test_places_that_a_line_has_no_room_for_are_left_out(void **state)
 	end(&capture, names, why);
 }
 
-/* One of `leaves` functions runs at a time. serve() calls parse() for `parses` of them, and
- * render() for the others. */
-static void check_within(int leaves, int parses, const char *expected, uint32_t within)
+/* One of `leaves` functions runs at a time. serve() calls parse() for `parses` of them, render()
+ * for `renders`, and calls the others itself. */
+static void check_within(int leaves, int parses, int renders, const char *expected, uint32_t within)
 {
 	struct why_query query = {.span_id = 1};
 	struct error err = ERROR_INIT;
@@ -171,7 +171,11 @@ static void check_within(int leaves, int parses, const char *expected, uint32_t 
 	render = function_add(&capture, 103, "render");
 	for (int i = 0; i < leaves; i++) {
 		char name[24];
-		uint64_t stack[4] = {0, i < parses ? parse : render, serve, serve};
+		uint64_t stack[4] = {0,
+				     i < parses             ? parse
+				     : i < parses + renders ? render
+							    : serve,
+				     serve, serve};
 
 		snprintf(name, sizeof(name), "leaf_%d", i);
 		stack[0] = function_add(&capture, (uint64_t)i + 1, name);
@@ -197,18 +201,38 @@ static void check_within(int leaves, int parses, const char *expected, uint32_t 
 static void test_samples_of_many_places_name_the_function_that_they_are_within(void **state)
 {
 	(void)state;
-	check_within(4, 3,
+	check_within(4, 3, 1,
 		     "  running: 25 % leaf_0 (app.py), user; "
 		     "75 % within parse (app.py) (100 samples)\n",
 		     75);
-	check_within(5, 2,
+	check_within(5, 2, 3,
 		     "  running: 20 % leaf_0 (app.py), user; "
 		     "60 % within render (app.py) (100 samples)\n",
 		     60);
 	/* No place has a share that is worth a line. */
-	check_within(50, 24, "  running: 50 % within render (app.py) (100 samples)\n", 52);
+	check_within(50, 24, 26, "  running: 50 % within render (app.py) (100 samples)\n", 52);
 	/* The first place is that function. */
-	check_within(1, 1, "  running: 100 % leaf_0 (app.py), user (100 samples)\n", 0);
+	check_within(1, 1, 0, "  running: 100 % leaf_0 (app.py), user (100 samples)\n", 0);
+}
+
+/* All is within serve(), which says little. */
+static void test_of_scattered_samples_a_part_is_named_too(void **state)
+{
+	(void)state;
+	check_within(10, 3, 4,
+		     "  running: 10 % leaf_0 (app.py), user; 100 % within serve (app.py), "
+		     "40 % within render (app.py) (100 samples)\n",
+		     100);
+	/* Too few of them. */
+	check_within(10, 2, 2,
+		     "  running: 10 % leaf_0 (app.py), user; "
+		     "100 % within serve (app.py) (100 samples)\n",
+		     100);
+	/* A place shows it already. */
+	check_within(3, 0, 0,
+		     "  running: 35 % leaf_0 (app.py), user; "
+		     "100 % within serve (app.py) (100 samples)\n",
+		     100);
 }
 
 /* The place of the samples has the name of the function already. */
@@ -495,6 +519,7 @@ int main(void)
 		cmocka_unit_test(test_places_that_a_line_has_no_room_for_are_left_out),
 		cmocka_unit_test(
 			test_samples_of_many_places_name_the_function_that_they_are_within),
+		cmocka_unit_test(test_of_scattered_samples_a_part_is_named_too),
 		cmocka_unit_test(test_the_function_of_the_first_place_is_not_named_again),
 		cmocka_unit_test(test_few_samples_say_nothing),
 		cmocka_unit_test(test_without_samples_there_are_none),

@@ -639,6 +639,34 @@ static void test_before_a_thread_was_started_its_starter_explains_the_wait(void 
 	done(&capture, why);
 }
 
+/* A wake-up by a thread that was started later does not end the first wait. That hides nothing of
+ * the waits behind it, of which a timer ended one. */
+static void test_a_timeout_before_a_younger_thread_is_no_end_of_a_wait(void **state)
+{
+	struct waffle_rec_task young = {.rec = {5 * MS, 14, WAFFLE_REC_TASK, 0},
+					.tgid = 10,
+					.flags = WAFFLE_TASK_TRACED_FLAG,
+					.start_ts = 5 * MS,
+					.comm = "young"};
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	kernel_stack(&capture, 0xffff8000, "hrtimer_wakeup");
+	wait_of(&capture, 1, 10, 2, NR_EPOLL_WAIT, 4, 0, 0, 12, 0);
+	waits(&capture, 2 * MS + 10, 1, 11, 0, S, NR_EPOLL_WAIT, 4, 0, 0);
+	capture_add(&capture, &young);
+	gets(&capture, 5 * MS + 30, 2, 12, 14, 13, 5 * MS + 20, WAFFLE_SWITCH_NEW);
+	gets(&capture, 8 * MS, 1, 0, 11, 0, 8 * MS, HARD);
+	wake_details(&capture, 8 * MS, 0, 11, 1, HARD);
+	wait_of(&capture, 8, 10, 20, NR_EPOLL_WAIT, 4, 0, 0, 14, 0);
+	why = end(&capture, 20);
+	check_part(why, 0, "user-work", 15 * MS - 40, 14, "likely", "");
+	assert_int_equal(first_step(why, 0)->wakes, 2);
+	done(&capture, why);
+}
+
 /* Neither a timeout nor the signal of a timer is an event: the loop waits on for the next one. */
 static void test_timers_of_an_event_loop_in_no_span_end_no_wait(void **state)
 {
@@ -1591,6 +1619,7 @@ int main(void)
 		cmocka_unit_test(test_a_list_of_the_same_descriptors_is_the_same_wait),
 		cmocka_unit_test(test_a_list_of_which_only_a_part_is_known_may_be_another_one),
 		cmocka_unit_test(test_before_a_thread_was_started_its_starter_explains_the_wait),
+		cmocka_unit_test(test_a_timeout_before_a_younger_thread_is_no_end_of_a_wait),
 		cmocka_unit_test(test_who_is_asked_in_between_has_not_ended_what_was_before),
 		cmocka_unit_test(test_who_is_in_another_span_waits_for_something_else),
 		cmocka_unit_test(test_a_lost_race_for_a_lock_is_a_wait_for_its_holder),

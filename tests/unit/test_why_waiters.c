@@ -137,6 +137,62 @@ static void test_without_the_jvm_there_are_no_threads_of_its_runtime(void **stat
 	waiters_free(&waiters, &capture);
 }
 
+static void launcher_frames(void *arg, uint32_t stack, stack_frame_fn each, void *each_arg)
+{
+	(void)stack;
+	each(&(struct stack_frame){.function = arg}, each_arg);
+}
+
+/* The number of those that wait, if the main thread joins the explained one all the time, within
+ * this function. */
+static size_t joining_within(char *function)
+{
+	struct stack_names names = {.arg = function, .frames = launcher_frames, .has_jvm = true};
+	struct waffle_rec_open_wait open = {.rec = {10 * MS, 10, WAFFLE_REC_OPEN_WAIT, 0},
+					    .lock = 0x7000,
+					    .user_stack = 1,
+					    .owner_tid = 12,
+					    .flags = WAFFLE_OPEN_WAIT_JOIN};
+	struct store_stack stack = {.pid = 10, .addresses = &(uint64_t){0x400000}, .count = 1};
+	struct why_query query = {.tid = 12, .names = &names};
+	struct error err = ERROR_INIT;
+	struct capture capture = {0};
+	struct why_waiters waiters;
+	size_t count;
+
+	begin(&capture);
+	named(&capture, 10, 10, "java");
+	capture_must(store_writer_add_stack(capture.writer, &stack, &err), err);
+	for (int at_end = 0; at_end < 2; at_end++)
+		capture_add(&capture,
+			    &(struct waffle_rec_state){.rec = {at_end ? 10 * MS : CAPTURE_START, 10,
+							       WAFFLE_REC_STATE, 0},
+						       .tgid = 10,
+						       .state = WAFFLE_THREAD_BLOCKED,
+						       .task_state = S,
+						       .syscall = NR_FUTEX,
+						       .args = {0x7000},
+						       .at_end = (uint8_t)at_end});
+	capture_add(&capture, &open);
+	capture_load(&capture, 10 * MS);
+	query.from_ts = capture.model->start_ts;
+	query.to_ts = capture.model->end_ts;
+	capture_must(why_waiters_find(&waiters, capture.model, &query, &err), err);
+	count = waiters.list.len;
+	waiters_free(&waiters, &capture);
+	return count;
+}
+
+/* The program java only waits for the thread in which it runs main(). */
+static void test_the_launcher_of_the_jvm_is_not_listed(void **state)
+{
+	char launcher[] = "JLI_Launch", other[] = "run";
+
+	(void)state;
+	assert_int_equal(joining_within(other), 1);
+	assert_int_equal(joining_within(launcher), 0);
+}
+
 /* Two threads share a CPU: the one that runs more keeps the other one from running. */
 static void test_a_thread_that_is_runnable_behind_the_explained_one_is_listed(void **state)
 {
@@ -252,6 +308,7 @@ int main(void)
 		cmocka_unit_test(test_a_thread_that_waits_once_all_the_time_is_not_listed),
 		cmocka_unit_test(test_threads_of_the_jvm_itself_are_not_listed),
 		cmocka_unit_test(test_without_the_jvm_there_are_no_threads_of_its_runtime),
+		cmocka_unit_test(test_the_launcher_of_the_jvm_is_not_listed),
 		cmocka_unit_test(test_a_thread_that_is_runnable_behind_the_explained_one_is_listed),
 		cmocka_unit_test(test_little_time_and_other_culprits_are_not_listed),
 		cmocka_unit_test(test_threads_of_one_name_are_listed_once_and_at_most_three_names),

@@ -246,7 +246,7 @@ static int start(void **state)
 			{
 				[WORKER_OBJECT] = {object_serve, NULL},
 				[WORKER_FRAMES] = {symbols_serve_frames, &service},
-				[WORKER_RETURN] = {symbols_serve_return, &service},
+				[WORKER_BEFORE] = {symbols_serve_before, &service},
 				[WORKER_VARIABLE] = {symbols_serve_variable, &service},
 				[WORKER_MODULE] = {symbols_serve_module, &service},
 				[WORKER_GO] = {symbols_serve_go, &service},
@@ -963,8 +963,8 @@ static void test_worker_finds_the_names(void **state)
 			assert_int_equal(far.list[i].line, near.list[i].line);
 			assert_int_equal(far.list[i].offset, near.list[i].offset);
 		}
-		assert_int_equal(symbolizer_is_return(far_one, there, at),
-				 symbolizer_is_return(near_one, here, at));
+		assert_int_equal(symbolizer_before(far_one, there, at),
+				 symbolizer_before(near_one, here, at));
 	}
 	assert_true(found > 10);
 	assert_true(symbolizer_has_variable(far_one, there, "lines"));

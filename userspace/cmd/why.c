@@ -257,6 +257,19 @@ static int load_values(struct model *model, const struct why *why, const struct 
 	return result;
 }
 
+static const char *picked_text(const struct why_query *query)
+{
+	if (query->program && query->quiet)
+		return "this is a Go program as a whole, whose goroutines hardly ran: they wait "
+		       "for something, or hang; they are not followed, but its goroutine profile "
+		       "(net/http/pprof) shows where";
+	if (query->program)
+		return "this is a Go program as a whole: goroutines are not followed, but its "
+		       "goroutine profile (net/http/pprof) shows where they wait";
+	return query->stuck ? "this is a thread that hangs, as no thread does much"
+			    : "this is the busiest thread";
+}
+
 /* Says what is explained if the user chose nothing. */
 static void say_picked(const struct why_query *query, const struct model *model)
 {
@@ -270,10 +283,7 @@ static void say_picked(const struct why_query *query, const struct model *model)
 		"waffle-bpf: why: %s, so %s; --thread names others, which waffle-bpf report lists",
 		why_pick_has_spans(model) ? "the spans take little of the time"
 					  : "there are no spans",
-		query->program ? "this is a Go program as a whole: goroutines are not followed, "
-				 "but its goroutine profile (net/http/pprof) shows where they wait"
-		: query->stuck ? "this is a thread that hangs, as no thread does much"
-			       : "this is the busiest thread");
+		picked_text(query));
 }
 
 static int pick(struct why_query *query, const struct why_cli *cli, const struct model *model,

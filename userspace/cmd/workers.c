@@ -22,7 +22,7 @@ enum exit_code workers_start(const struct command *command, struct call_set *cal
 			{
 				[WORKER_OBJECT] = {object_serve, NULL},
 				[WORKER_FRAMES] = {symbols_serve_frames, &symbols},
-				[WORKER_RETURN] = {symbols_serve_return, &symbols},
+				[WORKER_BEFORE] = {symbols_serve_before, &symbols},
 				[WORKER_VARIABLE] = {symbols_serve_variable, &symbols},
 				[WORKER_MODULE] = {symbols_serve_module, &symbols},
 				[WORKER_GO] = {symbols_serve_go, &symbols},

@@ -217,6 +217,14 @@ static uint32_t frames_at(struct stack_names *names, const struct store_stack *s
 	return user_frames(names, stack->pid, stack->addresses[at], at > 0, ts, frames, room);
 }
 
+/* What the instruction before an address of a mapping is. */
+static enum callsite before(struct stack_names *names, const struct store_mapping *mapping,
+			    uint64_t address)
+{
+	return symbolizer_before(names->symbolizer, module_of(names, mapping),
+				 address - mapping->start + mapping->offset);
+}
+
 /*
  * Stacks are unwound by frame pointers. Code compiled without them uses that register for other
  * values, so the supposed return address is rarely one. The stack ends there.
@@ -226,12 +234,27 @@ static bool can_be_caller(struct stack_names *names, const struct store_stack *s
 {
 	uint64_t address = stack->addresses[at];
 	const struct store_mapping *mapping;
+	enum callsite site;
 
 	if (!stack->pid || !at || address & STORE_PYTHON)
 		return true;
 	mapping = stack_mappings_find(names->mappings, stack->pid, address - 1, ts);
-	return !mapping || symbolizer_is_return(names->symbolizer, module_of(names, mapping),
-						address - mapping->start + mapping->offset);
+	site = mapping ? before(names, mapping, address) : CALLSITE_UNKNOWN;
+	return site == CALLSITE_UNKNOWN || site == CALLSITE_CALL;
+}
+
+bool stack_names_pauses(struct stack_names *names, uint32_t pid, uint64_t ts, uint64_t address)
+{
+	const struct store_mapping *mapping;
+	bool pauses;
+
+	if (!names)
+		return false;
+	pthread_mutex_lock(&names->lock);
+	mapping = stack_mappings_find(names->mappings, pid, address - 1, ts);
+	pauses = mapping && before(names, mapping, address) == CALLSITE_PAUSE;
+	pthread_mutex_unlock(&names->lock);
+	return pauses;
 }
 
 /* Functions of waffle.h, which lead from a site to its probe. Their names end with an underscore,

@@ -86,6 +86,10 @@ bool stack_source_is_library(const char *file);
 const char *stack_names_generator(struct stack_names *names, uint32_t pid, uint64_t address,
 				  uint64_t ts);
 
+/* Whether the code of a process has just executed PAUSE, or what other machines have for it, before
+ * an address: a loop that waits for another CPU. False if the file is not available. */
+bool stack_names_pauses(struct stack_names *names, uint32_t pid, uint64_t ts, uint64_t address);
+
 /* Whether a process has mapped the JVM. */
 bool stack_names_has_jvm(struct stack_names *names, uint32_t pid);
 

@@ -4,6 +4,7 @@
  *	user	its own code
  *	kernel	read() of zeroes
  *	spin	pthread_spin_lock(), whose holder lets go then
+ *	flag	a loop that waits for a variable, which the thread of `spin` sets then
  *	both	its own code, and then half as much read()
  *	exec	starts itself again, as "user"
  */
@@ -11,6 +12,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -19,7 +21,7 @@
 #include "waffle.h"
 
 static pthread_spinlock_t lock;
-static atomic_int taken;
+static atomic_int taken, released;
 static clockid_t victim;
 
 static long long cpu_ns(clockid_t clock)
@@ -63,10 +65,27 @@ static void *hold(void *arg)
 	while (cpu_ns(victim) < end)
 		nanosleep(&pause, NULL);
 	pthread_spin_unlock(&lock);
+	released = 1;
 	return NULL;
 }
 
-static void spin(long ms)
+/* The instruction with which such loops wait. */
+static void cpu_pause(void)
+{
+#ifdef __x86_64__
+	__builtin_ia32_pause();
+#else
+	__asm__ volatile("isb");
+#endif
+}
+
+__attribute__((noinline)) static void wait_for_flag(void)
+{
+	while (!atomic_load_explicit(&released, memory_order_acquire))
+		cpu_pause();
+}
+
+static void spin(long ms, bool flag)
 {
 	const struct timespec pause = {.tv_nsec = 1000000};
 	pthread_t holder;
@@ -79,8 +98,12 @@ static void spin(long ms)
 		nanosleep(&pause, NULL);
 	{
 		WAFFLE_SPAN("work");
-		pthread_spin_lock(&lock);
-		pthread_spin_unlock(&lock);
+		if (flag) {
+			wait_for_flag();
+		} else {
+			pthread_spin_lock(&lock);
+			pthread_spin_unlock(&lock);
+		}
 	}
 	pthread_join(holder, NULL);
 }
@@ -92,8 +115,8 @@ int main(int argc, char **argv)
 
 	if (!strcmp(kind, "exec"))
 		return execl("/proc/self/exe", argv[0], "user", argv[2], (char *)NULL);
-	if (!strcmp(kind, "spin")) {
-		spin(ms);
+	if (!strcmp(kind, "spin") || !strcmp(kind, "flag")) {
+		spin(ms, !strcmp(kind, "flag"));
 		return 0;
 	}
 	WAFFLE_SPAN("work");

@@ -36,6 +36,7 @@ struct why_query {
 	bool asks;        /* why_pick() chose `tid`, which asks for what the spans answer */
 	const char *comm; /* all threads of this name, from from_ts to to_ts; NULL: see `tid` */
 	uint32_t program; /* the pid of a Go program, explained as a whole; 0: none */
+	bool quiet;       /* why_pick() chose `program`, whose goroutines hardly ran */
 	uint64_t from_ts, to_ts; /* of tid, comm or program */
 	/* With tid or comm: the instances are this number of the longest waits (blocked or
 	 * runnable) of these threads. 0: the instances are the threads. */

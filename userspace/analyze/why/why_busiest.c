@@ -174,6 +174,16 @@ static bool is_of_runtime(const struct why_query *query, const struct model *mod
 	       why_go_is_process(model, query->names, thread->pid);
 }
 
+/* Whether the threads of a process hardly ran: it has nothing to do, or it hangs. */
+static bool is_quiet(const struct model *model, uint32_t pid)
+{
+	uint64_t ns = 0;
+
+	for (uint32_t i = 0; i < model->threads.len; i++)
+		ns += model->threads.data[i].pid == pid ? model->threads.data[i].running_ns : 0;
+	return ns < length_of(model) / IDLE_PARTS;
+}
+
 /* The runtime of Go moves the work of a program between its threads. If the busiest thread is one
  * of them, it explains little, and the program as a whole is chosen: that of the user, although a
  * child may run longer. */
@@ -189,14 +199,17 @@ static void choose_go_program(struct why_query *query, const struct candidates *
 	else if (!is_of_runtime(query, from->model, busiest))
 		return;
 	query->program = busiest->pid;
+	query->quiet = is_quiet(from->model, busiest->pid);
 	query->tid = 0;
 }
 
 /* ---- threads that hang ---- */
 
 /* A thread that is stuck; of several, the main thread of a process that the user named, then the
- * first one in the order of the hangs. MODEL_NONE: none. */
-static uint32_t stuck_thread(const struct why_hangs *hangs, const struct model *model)
+ * first one in the order of the hangs. The launcher of the JVM only waits for another one.
+ * MODEL_NONE: none. */
+static uint32_t stuck_thread(const struct why_hangs *hangs, const struct model *model,
+			     struct stack_names *names)
 {
 	uint32_t found = MODEL_NONE;
 
@@ -204,7 +217,8 @@ static uint32_t stuck_thread(const struct why_hangs *hangs, const struct model *
 		uint32_t number = model->open_waits.data[hangs->waits.data[i].wait].thread;
 		const struct model_thread *thread = &model->threads.data[number];
 
-		if (!hangs->waits.data[i].stuck || !thread->has_sched)
+		if (!hangs->waits.data[i].stuck || !thread->has_sched ||
+		    why_jvm_is_launcher(model, names, number))
 			continue;
 		if (thread->tid == thread->pid && why_is_of_root(model, number))
 			return number;
@@ -225,7 +239,7 @@ static void choose_stuck(struct why_query *query, const struct model *model,
 	if (busiest->running_ns > length / IDLE_PARTS || busiest->blocked_ns < length / 2)
 		return;
 	why_hangs_find(&hangs, model, query->names);
-	stuck = stuck_thread(&hangs, model);
+	stuck = stuck_thread(&hangs, model, query->names);
 	why_hangs_free(&hangs);
 	if (stuck == MODEL_NONE)
 		return;

@@ -147,6 +147,8 @@ static bool is_idle_worker(const struct why *why, const struct why_waiter *waite
 
 	if (!part->step_count)
 		return false;
+	if (why_jvm_is_launcher(why->model, names, instance->thread))
+		return true;
 	step = &why->steps.data[part->step];
 	if (step->owned || step->state != WAFFLE_THREAD_BLOCKED)
 		return false;

@@ -67,6 +67,7 @@ void samples_json(struct json *json, const struct why *why, const struct sample_
 		place_json(json, why, &counts[i]);
 	json_array_end(json);
 	within_json(json, "within", why, sample_counts_within(why->sample_places, counts, len));
+	within_json(json, "part", why, sample_counts_part(why->sample_places, counts, len));
 	within_json(json, "own", why, sample_counts_own(why->sample_places, counts, len));
 	json_object_end(json);
 }

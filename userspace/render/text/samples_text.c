@@ -39,23 +39,47 @@ static char *item_text(const struct sample_places *places, const struct sample_c
 	return text;
 }
 
-/* Returns " (58 samples)", or with functions "; 90 % within forward (mlp.py), from step (train.py)
- * (58 samples)", from malloc(). */
-static char *end_text(const struct sample_places *places, const struct sample_count *within,
-		      const struct sample_count *own, uint64_t total, bool first)
+/* The functions that samples are within; NULL: none. */
+struct around {
+	const struct sample_count *within, *own, *part;
+};
+
+static struct around around_of(const struct sample_places *places,
+			       const struct sample_count *counts, size_t len)
+{
+	return (struct around){sample_counts_within(places, counts, len),
+			       sample_counts_own(places, counts, len),
+			       sample_counts_part(places, counts, len)};
+}
+
+static void put_within(FILE *out, const struct sample_places *places,
+		       const struct sample_count *within, uint64_t total)
+{
+	fprintf(out, "%u %% within ", sample_percent(within->within, total));
+	put_shortened(out, sample_place_function(places, within->place), WITHIN_COLUMNS);
+}
+
+/* Returns " (58 samples)", or with functions "; 90 % within forward (mlp.py), from step (train.py),
+ * 30 % within gelu (act.py) (58 samples)", from malloc(). */
+static char *end_text(const struct sample_places *places, const struct around *around,
+		      uint64_t total, bool first)
 {
 	char number[UNITS_TEXT], *text = NULL;
 	size_t size;
 	FILE *out = memory_stream(&text, &size);
 
-	if (within) {
-		fprintf(out, "%s%u %% within ", first ? "" : "; ",
-			sample_percent(within->within, total));
-		put_shortened(out, sample_place_function(places, within->place), WITHIN_COLUMNS);
+	if (around->within) {
+		fputs(first ? "" : "; ", out);
+		put_within(out, places, around->within, total);
 	}
-	if (own) {
-		fputs(within ? ", from " : "; from ", out);
-		put_shortened(out, sample_place_function(places, own->place), WITHIN_COLUMNS);
+	if (around->own) {
+		fputs(around->within ? ", from " : "; from ", out);
+		put_shortened(out, sample_place_function(places, around->own->place),
+			      WITHIN_COLUMNS);
+	}
+	if (around->part) {
+		fputs(around->within || around->own ? ", " : "; ", out);
+		put_within(out, places, around->part, total);
 	}
 	fprintf(out, " (%s samples)", units_format_count(number, total));
 	memory_require(!fclose(out));
@@ -65,7 +89,7 @@ static char *end_text(const struct sample_places *places, const struct sample_co
 void samples_print(FILE *out, const struct sample_places *places, const struct sample_count *counts,
 		   size_t len, int indent)
 {
-	const struct sample_count *within = sample_counts_within(places, counts, len);
+	struct around around = around_of(places, counts, len);
 	uint64_t total = sample_counts_total(counts, len);
 	unsigned at;
 	bool none; /* no place has a share of its own */
@@ -73,8 +97,8 @@ void samples_print(FILE *out, const struct sample_places *places, const struct s
 
 	if (total < SAMPLE_COUNT_MIN)
 		return;
-	none = within && sample_percent(counts[0].count, total) < PERCENT_MIN;
-	end = end_text(places, within, sample_counts_own(places, counts, len), total, none);
+	none = around.within && sample_percent(counts[0].count, total) < PERCENT_MIN;
+	end = end_text(places, &around, total, none);
 	at = (unsigned)fprintf(out, "%*srunning: ", indent, "") + terminal_columns(end);
 	for (size_t i = 0; i < len && i < PLACES_SHOWN && !none; i++) {
 		unsigned percent = sample_percent(counts[i].count, total);

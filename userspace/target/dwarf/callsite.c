@@ -55,3 +55,29 @@ bool callsite_is_call(const uint8_t before[CALLSITE_BYTES], uint16_t machine)
 	}
 	return true;
 }
+
+/* F3 90. An operand of another instruction may end with these bytes, too, which is rare. */
+static bool is_pause_x86(const uint8_t *before)
+{
+	return before[CALLSITE_BYTES - 2] == 0xf3 && before[CALLSITE_BYTES - 1] == 0x90;
+}
+
+/* ISB with any option, and YIELD. */
+static bool is_pause_aarch64(const uint8_t *before)
+{
+	uint32_t word;
+
+	memcpy(&word, before + CALLSITE_BYTES - 4, sizeof(word));
+	return (word & 0xfffff0ff) == 0xd50330df || word == 0xd503203f;
+}
+
+bool callsite_is_pause(const uint8_t before[CALLSITE_BYTES], uint16_t machine)
+{
+	switch (machine) {
+	case EM_X86_64:
+		return is_pause_x86(before);
+	case EM_AARCH64:
+		return is_pause_aarch64(before);
+	}
+	return false;
+}

@@ -424,20 +424,22 @@ int symbolizer_offset(struct symbolizer *symbolizer, uint32_t number, uint64_t o
 	return module_address(symbolizer, module, address, frames);
 }
 
-bool symbolizer_is_return(struct symbolizer *symbolizer, uint32_t number, uint64_t offset)
+enum callsite symbolizer_before(struct symbolizer *symbolizer, uint32_t number, uint64_t offset)
 {
 	uint8_t before[CALLSITE_BYTES];
 	struct symbols_module *module;
 	GElf_Ehdr header;
 
 	if (symbolizer->remote)
-		return symbols_remote_is_return(symbolizer->remote, number, offset);
+		return symbols_remote_before(symbolizer->remote, number, offset);
 	if (module_open(symbolizer, number, &module) || !module->program.elf ||
 	    offset < sizeof(before) || !gelf_getehdr(module->program.elf, &header) ||
 	    pread(module->program.fd, before, sizeof(before), (off_t)(offset - sizeof(before))) !=
 		    sizeof(before))
-		return true;
-	return callsite_is_call(before, header.e_machine);
+		return CALLSITE_UNKNOWN;
+	if (callsite_is_pause(before, header.e_machine))
+		return CALLSITE_PAUSE;
+	return callsite_is_call(before, header.e_machine) ? CALLSITE_CALL : CALLSITE_OTHER;
 }
 
 /* The variables of a module. NULL: unavailable. */

@@ -26,6 +26,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "target/dwarf/callsite.h"
 #include "target/elf/symbol_module.h"
 
 struct symbolizer;
@@ -55,9 +56,10 @@ int symbolizer_offset(struct symbolizer *symbolizer, uint32_t module, uint64_t o
 int symbolizer_address(struct symbolizer *symbolizer, uint32_t module, uint64_t address,
 		       struct symbol_frames *frames);
 
-/* Whether the instruction before an offset in the file is a call, as it is before every return
- * address. False only if the file is available and shows another instruction. */
-bool symbolizer_is_return(struct symbolizer *symbolizer, uint32_t module, uint64_t offset);
+/* What the instruction before an offset in the file is. CALLSITE_UNKNOWN: the file is not
+ * available.
+ */
+enum callsite symbolizer_before(struct symbolizer *symbolizer, uint32_t module, uint64_t offset);
 
 /* The demangled name of the variable at a link-time address (for example a lock), or NULL. *offset:
  * bytes from the start of the variable. */

@@ -24,7 +24,7 @@ struct remote_module {
 	struct elf_segments segments;
 	bool dead;                        /* a worker died on this module: send no more requests */
 	struct map by_offset, by_address; /* → index in `answers` */
-	struct map returns;               /* offset → 0 or 1 */
+	struct map before;                /* offset → enum callsite */
 	VEC(struct symbols_answer *) answers;
 };
 
@@ -60,7 +60,7 @@ static void module_free(struct remote_module *module)
 	vec_free(&module->answers);
 	map_free(&module->by_offset);
 	map_free(&module->by_address);
-	map_free(&module->returns);
+	map_free(&module->before);
 	free(module->path);
 	free(module);
 }
@@ -240,26 +240,28 @@ int symbols_remote_frames(struct symbols_remote *remote, uint32_t number, uint64
 
 /* ---- the rest ---- */
 
-bool symbols_remote_is_return(struct symbols_remote *remote, uint32_t number, uint64_t offset)
+enum callsite symbols_remote_before(struct symbols_remote *remote, uint32_t number, uint64_t offset)
 {
 	struct remote_module *module = module_at(remote, number);
 	struct wire_out request = {0}, reply = {0};
-	uint32_t known = module ? map_get(&module->returns, offset) : 1;
+	uint32_t known = module ? map_get(&module->before, offset) : CALLSITE_UNKNOWN;
 
 	if (known != MAP_NONE)
 		return known;
 	if (module->dead)
-		return true;
+		return CALLSITE_UNKNOWN;
 	put_module(&request, remote, module);
 	wire_put_u64(&request, offset);
-	known = 1;
-	if (ask(module, WORKER_RETURN, &request, &reply)) {
+	known = CALLSITE_UNKNOWN;
+	if (ask(module, WORKER_BEFORE, &request, &reply)) {
 		struct wire_in in = wire_in(reply.bytes.data, reply.bytes.len);
 
-		known = wire_get_u32(&in) || in.bad;
+		known = wire_get_u32(&in);
+		if (in.bad || known >= CALLSITE_COUNT)
+			known = CALLSITE_UNKNOWN;
 	}
 	wire_out_free(&reply);
-	map_set(&module->returns, offset, known);
+	map_set(&module->before, offset, known);
 	return known;
 }
 

@@ -7,6 +7,7 @@
 #ifndef WAFFLE_TARGET_ELF_SYMBOLS_REMOTE_H
 #define WAFFLE_TARGET_ELF_SYMBOLS_REMOTE_H
 
+#include "target/dwarf/callsite.h"
 #include "target/elf/symbol_module.h"
 #include "util/wire.h"
 
@@ -20,7 +21,8 @@ int symbols_remote_add(struct symbols_remote *remote, const struct symbol_module
 /* `is_offset`: the place is a file offset rather than an address. */
 int symbols_remote_frames(struct symbols_remote *remote, uint32_t module, uint64_t place,
 			  bool is_offset, struct symbol_frames *frames);
-bool symbols_remote_is_return(struct symbols_remote *remote, uint32_t module, uint64_t offset);
+enum callsite symbols_remote_before(struct symbols_remote *remote, uint32_t module,
+				    uint64_t offset);
 /* The variable with a name or, without a name, at an address. */
 const char *symbols_remote_variable(struct symbols_remote *remote, uint32_t module,
 				    uint64_t address, uint64_t *offset);
@@ -34,7 +36,7 @@ struct symbols_service {
 	struct symbolizer *symbolizer; /* NULL: not created yet */
 };
 int symbols_serve_frames(struct wire_in *request, int fd, struct wire_out *reply, void *arg);
-int symbols_serve_return(struct wire_in *request, int fd, struct wire_out *reply, void *arg);
+int symbols_serve_before(struct wire_in *request, int fd, struct wire_out *reply, void *arg);
 int symbols_serve_variable(struct wire_in *request, int fd, struct wire_out *reply, void *arg);
 int symbols_serve_go(struct wire_in *request, int fd, struct wire_out *reply, void *arg);
 int symbols_serve_module(struct wire_in *request, int fd, struct wire_out *reply, void *arg);

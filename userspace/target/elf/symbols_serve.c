@@ -54,7 +54,7 @@ int symbols_serve_frames(struct wire_in *request, int fd, struct wire_out *reply
 	return 0;
 }
 
-int symbols_serve_return(struct wire_in *request, int fd, struct wire_out *reply, void *arg)
+int symbols_serve_before(struct wire_in *request, int fd, struct wire_out *reply, void *arg)
 {
 	struct symbols_service *service = arg;
 	uint32_t number;
@@ -64,7 +64,7 @@ int symbols_serve_return(struct wire_in *request, int fd, struct wire_out *reply
 	(void)fd;
 	if (result || !wire_in_done(request))
 		return result ? result : -EINVAL;
-	wire_put_u32(reply, symbolizer_is_return(service->symbolizer, number, offset));
+	wire_put_u32(reply, symbolizer_before(service->symbolizer, number, offset));
 	return 0;
 }
 

@@ -30,7 +30,7 @@
 enum worker_op {
 	WORKER_OBJECT, /* target/elf/object_remote.c */
 	WORKER_FRAMES, /* target/elf/symbols_remote.c, and the next four */
-	WORKER_RETURN,
+	WORKER_BEFORE,
 	WORKER_VARIABLE,
 	WORKER_MODULE,
 	WORKER_GO,

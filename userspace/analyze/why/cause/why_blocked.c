@@ -416,6 +416,8 @@ static struct why_verdict at_missed(struct why_walk *walk, struct why_blocked *b
 	return why_blocked_follow(walk, blocked, blocked->waker.thread, WHY_GRADE_LIKELY);
 }
 
+#define QUEUED_TEXT "queued behind another request, which was answered first"
+
 /* The last wait of a series ends the others. */
 static void end_series(struct why_walk *walk, struct why_blocked *blocked, struct why_step *step,
 		       const struct why_series *series)
@@ -451,7 +453,9 @@ static void find_end(struct why_walk *walk, struct why_blocked *blocked, struct 
 	blocked->by_signal = series->by_signal;
 	if (series->last > blocked->index || series->first < blocked->index)
 		end_series(walk, blocked, step, series);
-	if (series->served)
+	if (series->queued)
+		step->meaning = strtab_put(walk->why->texts, QUEUED_TEXT, strlen(QUEUED_TEXT));
+	if (series->served || series->apart)
 		blocked->grade = why_grade_least(blocked->grade, WHY_GRADE_LIKELY);
 	if (series->missed)
 		end_missed(walk, blocked, step, series);

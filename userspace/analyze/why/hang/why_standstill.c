@@ -207,31 +207,21 @@ static void process_examine(struct why_hangs *hangs, const struct model *model,
 	map_free(&all.passed);
 }
 
-/* For each thread, whether it works as the capture ends: it runs, wants to, or waits for a device,
- * and has run much before. */
-static bool *working_threads_new(const struct model *model)
-{
-	bool *works = memory_zeroed(model->threads.len + 1, sizeof(*works));
-
-	for (size_t i = 0; i < model->states.len; i++) {
-		const struct model_state *state = &model->states.data[i];
-		bool idles = state->state == WAFFLE_THREAD_BLOCKED &&
-			     !(state->task_state & WAFFLE_TASK_UNINTERRUPTIBLE);
-
-		if (state->at_end && state->thread < model->threads.len)
-			works[state->thread] = !idles && runs_much(model, state->thread);
-	}
-	return works;
-}
-
-/* Whether a thread is one of the JVM's own that waits for work. Some of these run code of the
- * program, as the one for finalizers does, and may wait for its locks. For those that work, such
- * as at garbage collection, the program's threads may wait. */
+/* Whether a thread is one of the JVM's own that waits for work: it says nothing of the program. If
+ * one of them runs, or has just begun to wait for another, it may do what the program waits for,
+ * such as collect garbage. Some of these run code of the program, as the one for finalizers does,
+ * and may wait for its locks. */
 static bool is_idle_jvm(const struct model *model, struct stack_names *names, uint32_t thread,
-			const struct why_hung *hung, bool works)
+			const struct why_hung *hung)
 {
-	return !works && (!hung || hung->awaits == WHY_AWAITS_UNKNOWN) &&
-	       why_jvm_is_own_thread(model, names, thread);
+	const struct model_open_wait *wait = hung ? open_wait(model, hung) : NULL;
+
+	if (!wait || !why_jvm_is_own_thread(model, names, thread))
+		return false;
+	if (why_jvm_is_launcher(model, names, thread))
+		return true;
+	return hung->awaits == WHY_AWAITS_UNKNOWN &&
+	       (!(wait->flags & WAFFLE_OPEN_WAIT_INSIDE) || is_inside(wait));
 }
 
 /* The live threads, sorted by process, without idle ones of the JVM. */
@@ -239,7 +229,6 @@ static struct live_thread *live_threads_new(uint32_t *count, const struct why_ha
 					    const struct model *model, struct stack_names *names)
 {
 	struct live_thread *threads = memory_get((model->threads.len + 1) * sizeof(*threads));
-	bool *works = working_threads_new(model);
 	uint32_t wait = 0;
 	bool has_wait;
 
@@ -249,15 +238,13 @@ static struct live_thread *live_threads_new(uint32_t *count, const struct why_ha
 			wait++;
 		has_wait = wait < hangs->waits.len && model->open_waits.data[wait].thread == i;
 		if (is_alive(&model->threads.data[i]) &&
-		    !is_idle_jvm(model, names, i, has_wait ? &hangs->waits.data[wait] : NULL,
-				 works[i]))
+		    !is_idle_jvm(model, names, i, has_wait ? &hangs->waits.data[wait] : NULL))
 			threads[(*count)++] = (struct live_thread){
 				.pid = model->threads.data[i].pid,
 				.thread = i,
 				.wait = has_wait ? wait : MODEL_NONE,
 			};
 	}
-	free(works);
 	if (*count)
 		qsort(threads, *count, sizeof(*threads), live_compare);
 	return threads;

@@ -45,6 +45,8 @@ struct why_series {
 	 * for another request (`missed`). This thread did it, or MODEL_NONE. */
 	uint32_t done_by;
 	bool missed;
+	bool apart;    /* the thread that answered the request had not taken it up yet */
+	bool queued;   /* and the answer to another request ended this wait */
 	bool served;   /* the loop served another request after the last wake-up, before this one */
 	bool repeated; /* the program, not the kernel, repeated the call */
 };

@@ -16,12 +16,12 @@ const char *const sample_spin_texts[SAMPLE_SPIN_COUNT] = {
 	[SAMPLE_SPIN_PI] = "spins for a PI mutex",
 	[SAMPLE_SPIN_KERNEL] = "spins for a kernel mutex",
 	[SAMPLE_SPIN_KERNEL_SPIN] = "spins for a kernel spin lock",
+	[SAMPLE_SPIN_PAUSE] = "spins in a loop that waits",
 };
 const char *const sample_spin_names[SAMPLE_SPIN_COUNT] = {
-	[SAMPLE_SPIN_USER] = "user-lock",
-	[SAMPLE_SPIN_PI] = "pi-mutex",
-	[SAMPLE_SPIN_KERNEL] = "kernel-mutex",
-	[SAMPLE_SPIN_KERNEL_SPIN] = "kernel-spinlock",
+	[SAMPLE_SPIN_USER] = "user-lock",      [SAMPLE_SPIN_PI] = "pi-mutex",
+	[SAMPLE_SPIN_KERNEL] = "kernel-mutex", [SAMPLE_SPIN_KERNEL_SPIN] = "kernel-spinlock",
+	[SAMPLE_SPIN_PAUSE] = "pause",
 };
 
 struct sample_places {
@@ -216,6 +216,16 @@ static uint32_t generator_of(const struct sample_places *places, const struct mo
 						     sample->ts));
 }
 
+/* Whether the sample hit the thread right behind an instruction that only waits. */
+static bool pauses(const struct sample_places *places, const struct model_sample *sample)
+{
+	const struct store_stack *stack =
+		store_reader_stack(places->model->reader, sample->user_stack);
+
+	return stack && stack->count &&
+	       stack_names_pauses(places->names, stack->pid, sample->ts, stack->addresses[0]);
+}
+
 static uint32_t source_text(const struct sample_places *places, const char *file)
 {
 	return file && !stack_source_is_library(file) ? text_of(places, file) : 0;
@@ -238,6 +248,8 @@ static uint32_t user_place(struct sample_places *places, const struct model_samp
 		place.generator = generator_of(places, sample);
 	if (leaf.spins)
 		place.spin = SAMPLE_SPIN_USER;
+	else if (pauses(places, sample))
+		place.spin = SAMPLE_SPIN_PAUSE;
 	return place_number(places, &place);
 }
 
@@ -553,17 +565,61 @@ static bool is_of_first(const struct sample_places *places, const struct sample_
 				 sample_places_get(places, counts->place));
 }
 
+/* The innermost function that so many of the samples are within; of several, the one with the most.
+ * NULL: none. */
+static const struct sample_count *innermost(const struct sample_count *counts, size_t len,
+					    uint64_t least)
+{
+	const struct sample_count *found = NULL;
+
+	for (size_t i = 0; i < len; i++) {
+		const struct sample_count *count = &counts[i];
+
+		if (!count->within || count->within < least)
+			continue;
+		if (!found || depth_of(count) > depth_of(found) ||
+		    (depth_of(count) >= depth_of(found) && count->within > found->within))
+			found = count;
+	}
+	return found;
+}
+
 const struct sample_count *sample_counts_within(const struct sample_places *places,
 						const struct sample_count *counts, size_t len)
 {
 	uint64_t total = sample_counts_total(counts, len);
-	const struct sample_count *found = NULL;
+	const struct sample_count *found = innermost(counts, len, total - total / 2);
 
-	for (size_t i = 0; i < len; i++)
-		if (is_within_half(&counts[i], total) &&
-		    (!found || depth_of(&counts[i]) > depth_of(found)))
-			found = &counts[i];
 	return found && is_of_first(places, counts, found) ? NULL : found;
+}
+
+/* Whether a place shows the function already: half of the samples within it are in its own code. */
+static bool is_place(const struct sample_places *places, const struct sample_count *counts,
+		     size_t len, const struct sample_count *within)
+{
+	const struct sample_place *function = sample_places_get(places, within->place);
+
+	for (size_t i = 0; i < len && counts[i].count * 2ull >= within->within; i++)
+		if (have_one_function(sample_places_get(places, counts[i].place), function))
+			return true;
+	return false;
+}
+
+/* A part of the samples in percent that is worth a function of its own. */
+#define PART_PERCENT 30
+
+const struct sample_count *sample_counts_part(const struct sample_places *places,
+					      const struct sample_count *counts, size_t len)
+{
+	uint64_t total = sample_counts_total(counts, len);
+	const struct sample_count *found =
+		innermost(counts, len, (total * PART_PERCENT + 99) / 100);
+
+	if (!found || found->within < SAMPLE_COUNT_MIN || is_within_half(found, total) ||
+	    is_place(places, counts, len, found) ||
+	    (counts->count * 2ull >= total && sample_places_get(places, counts->place)->function))
+		return NULL;
+	return found;
 }
 
 static const char *source_of(const struct sample_places *places, const struct sample_count *count)

@@ -22,6 +22,7 @@ enum sample_spin {
 	SAMPLE_SPIN_PI,          /* a mutex with priority inheritance whose holder runs */
 	SAMPLE_SPIN_KERNEL,      /* a mutex or rwsem of the kernel whose holder runs */
 	SAMPLE_SPIN_KERNEL_SPIN, /* a spin lock of the kernel */
+	SAMPLE_SPIN_PAUSE,       /* a loop of the program that executes PAUSE */
 	SAMPLE_SPIN_COUNT
 };
 /* The texts are for people, such as "spins for a lock", and the names for JSON, such as
@@ -88,6 +89,13 @@ uint64_t sample_counts_total(const struct sample_count *counts, size_t len);
  * is the function of the first place. */
 const struct sample_count *sample_counts_within(const struct sample_places *places,
 						const struct sample_count *counts, size_t len);
+
+/* The innermost function that at least three tenths of the samples, and ten, are within, if less
+ * than half of them are, and no place with a name has half of the samples: in a program whose work
+ * is scattered, it says more than what all of that is within. NULL: there is none, or a place shows
+ * it already. */
+const struct sample_count *sample_counts_part(const struct sample_places *places,
+					      const struct sample_count *counts, size_t len);
 
 /* The innermost function of Python that at least half of the samples are within, and that is of the
  * program itself: its source is in the folder, or in one below it, of the outermost such function

@@ -9,6 +9,7 @@
 #include "analyze/why/lookup/why_evidence.h"
 #include "analyze/why/lookup/why_peers.h"
 #include "analyze/why/lookup/why_signals.h"
+#include "analyze/why/series/why_queue_internal.h"
 #include "analyze/why/series/why_runners_internal.h"
 #include "analyze/why/series/why_same_internal.h"
 #include "analyze/why/series/why_waiting.h"
@@ -397,7 +398,14 @@ const struct why_series *why_series_of(struct why_walk *walk, const struct why_w
 				      .last = index,
 				      .until_ts = until_ts,
 				      .kind = waiting->kind,
-				      .waker = why_waker_of(walk, thread, index)};
+				      .waker = why_waker_of(walk, thread, index),
+				      .done_by = MODEL_NONE};
+	if (why_queue_find(walk, waiting, thread, index, &series->last, &series->queued)) {
+		series->waker = why_waker_of(walk, thread, series->last);
+		series->apart = true;
+		return series;
+	}
+	series->queued = false;
 	older = *series;
 	while (goes_on(walk, waiting, thread, &of->intervals.data[series->last], &series->waker,
 		       &series->by_signal)) {
@@ -408,6 +416,8 @@ const struct why_series *why_series_of(struct why_walk *walk, const struct why_w
 		series->last = next;
 		series->repeated |= !of->intervals.data[next].continued;
 		series->waker = why_waker_of(walk, thread, next);
+		if (is_timeout(&series->waker))
+			continue;
 		if (!is_younger(walk, &series->waker, of->intervals.data[index].to_ts)) {
 			older = *series;
 			younger = 0;

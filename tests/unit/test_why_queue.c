@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Requests of a loop that are answered one after the other by threads of one server. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "why_capture.h"
+
+#define MS 1000000ull
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+#define LOOP 11
+#define FIRST 41 /* threads of the server: one for each request */
+#define SECOND 42
+
+#define SERVER_PID 40
+
+static void server_takes(struct capture *capture, uint64_t ts, uint32_t tid, uint64_t id)
+{
+	capture_hit_of(capture, ts, SERVER_PID, tid, SITE_REQUEST, id, 0, 0, NULL);
+}
+
+static void server_answers(struct capture *capture, uint64_t ts, uint32_t tid, uint64_t id)
+{
+	const struct waffle_rec_span_end rec = {.rec = {ts, tid, WAFFLE_REC_SPAN_END, 0},
+						.span_id = id,
+						.tgid = SERVER_PID,
+						.site = SITE_REQUEST};
+
+	capture_add(capture, &rec);
+}
+
+/* What is different from a request that is queued behind another one. */
+struct turn {
+	uint64_t taken_ts; /* when the server's second thread takes the request up */
+	uint64_t other_ts; /* when the other request ends */
+	bool window;       /* the thread is explained, not the request */
+};
+
+/* The loop waits for the first thread until 20 ms, and for the second until 40 ms, when it ends the
+ * request that is explained. In between, a timer wakes it. */
+static struct why *explain(struct capture *capture, const struct turn *turn)
+{
+	struct why_query window = {.tid = LOOP, .from_ts = MS + 10, .to_ts = 40 * MS};
+	struct why_query request = {.name = "HTTP GET", .slowest = 1};
+
+	capture_begin(capture, true);
+	add_request_site(capture);
+	kernel_stack(capture, 0xffff8000, "hrtimer_wakeup");
+	named(capture, FIRST, SERVER_PID, "first");
+	named(capture, SECOND, SERVER_PID, "second");
+	gets(capture, MS - 200, 1, 0, LOOP, 0, 0, 0);
+	gets(capture, MS - 190, 2, 0, FIRST, 0, 0, 0);
+	gets(capture, MS - 180, 3, 0, SECOND, 0, 0, 0);
+	capture_hit(capture, MS + 1, LOOP, SITE_REQUEST, 1, 0, 0, NULL);
+	capture_hit(capture, MS + 2, LOOP, SITE_REQUEST, 2, 0, 0, NULL);
+	server_takes(capture, MS + 3, FIRST, 3);
+	if (turn->taken_ts < 20 * MS)
+		server_takes(capture, turn->taken_ts, SECOND, 4);
+	waits(capture, MS + 10, 1, LOOP, 0, S, NR_EPOLL_WAIT, 4, 0, 0);
+	gets(capture, 10 * MS, 1, 0, LOOP, 0, 10 * MS, HARD);
+	wake_details(capture, 10 * MS, 0, LOOP, 1, HARD);
+	waits(capture, 10 * MS + 10, 1, LOOP, 0, S, NR_EPOLL_WAIT, 4, 0, 0);
+	gets(capture, 20 * MS, 1, 0, LOOP, FIRST, 20 * MS, 0);
+	server_answers(capture, 20 * MS + 1, FIRST, 3);
+	if (turn->other_ts < 40 * MS)
+		capture_end(capture, turn->other_ts, LOOP, 2);
+	if (turn->taken_ts > 20 * MS)
+		server_takes(capture, turn->taken_ts, SECOND, 4);
+	waits(capture, 20 * MS + 30, 1, LOOP, 0, S, NR_EPOLL_WAIT, 4, 0, 0);
+	gets(capture, 40 * MS, 1, 0, LOOP, SECOND, 40 * MS, 0);
+	server_answers(capture, 40 * MS + 1, SECOND, 4);
+	capture_end(capture, 40 * MS + 2, LOOP, 1);
+	if (turn->other_ts > 40 * MS)
+		capture_end(capture, turn->other_ts, LOOP, 2);
+	return ask(capture, 50 * MS, turn->window ? &window : &request);
+}
+
+static void test_what_answers_the_request_before_explains_the_queue(void **state)
+{
+	const struct turn turn = {.taken_ts = 20 * MS + 20, .other_ts = 20 * MS + 10};
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	why = explain(&capture, &turn);
+	check_part(why, 0, "user-work", 20 * MS - 30, SECOND, "likely", "");
+	check_part(why, 1, "user-work", 19 * MS - 20, FIRST, "likely", "");
+	assert_string_equal(strtab_get(why->texts, why->steps.data[part_of(why, 1)->step].meaning),
+			    "queued behind another request, which was answered first");
+	done(&capture, why);
+}
+
+/* The first answer may have been for the same request. It ends the wait all the same. */
+static void test_nothing_is_queued_behind_a_request_that_goes_on(void **state)
+{
+	const struct turn turn = {.taken_ts = 20 * MS + 20, .other_ts = 45 * MS};
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	why = explain(&capture, &turn);
+	check_part(why, 0, "user-work", 20 * MS - 30, SECOND, "likely", "");
+	check_part(why, 1, "user-work", 19 * MS - 20, FIRST, "likely", "");
+	assert_int_equal(why->steps.data[part_of(why, 1)->step].meaning, 0);
+	done(&capture, why);
+}
+
+/* Nothing shows what the thread waits for at the end of a window. */
+static void test_a_thread_in_a_window_is_in_no_queue(void **state)
+{
+	const struct turn turn = {
+		.taken_ts = 20 * MS + 20, .other_ts = 20 * MS + 10, .window = true};
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	why = explain(&capture, &turn);
+	check_part(why, 0, "user-work", 20 * MS - 30, SECOND, "likely", "");
+	check_part(why, 1, "user-work", 19 * MS - 20, SECOND, "likely", "");
+	done(&capture, why);
+}
+
+/* The second thread has the request all the time. */
+static void test_a_request_that_is_taken_up_at_once_is_in_no_queue(void **state)
+{
+	const struct turn turn = {.taken_ts = MS + 4, .other_ts = 20 * MS + 10};
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	why = explain(&capture, &turn);
+	check_part(why, 0, "user-work", 39 * MS - 50, SECOND, "likely", "");
+	done(&capture, why);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_what_answers_the_request_before_explains_the_queue),
+		cmocka_unit_test(test_nothing_is_queued_behind_a_request_that_goes_on),
+		cmocka_unit_test(test_a_thread_in_a_window_is_in_no_queue),
+		cmocka_unit_test(test_a_request_that_is_taken_up_at_once_is_in_no_queue),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
