@@ -20,6 +20,8 @@ struct why_link {
 	enum why_grade grade; /* of the chain so far */
 	uint32_t object;
 	uint64_t from_ts, until_ts; /* time of that wait; until_ts 0: unknown */
+	/* It was for an answer of this thread, and its timeout ended it before that came. */
+	bool unanswered;
 };
 
 #define WHY_SUM_BITS 9
