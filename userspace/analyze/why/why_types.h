@@ -175,6 +175,7 @@ struct why_part {
 	enum why_cause cause;
 	enum why_grade grade;
 	uint64_t ns;
+	uint64_t through_ns; /* of ns: its chain led to the thread of the query, or on from it */
 	uint64_t stretches;
 	uint32_t thread; /* the culprit; MODEL_NONE: none, or no thread */
 	/* Number of similar threads that the part stands for, and of their processes; `thread` is

@@ -181,6 +181,7 @@ struct why_walk {
 	struct map more_sums; /* hash → the newest sum with it for which no slot was free */
 	uint32_t instances;   /* number of instances so far */
 	bool no_chains;       /* the caller wants no chains */
+	uint32_t through_tid; /* as in struct why_query */
 	bool unsure;          /* the thread may not be the one that explains the time */
 	struct why_awaits awaits;
 	struct why_instance *instance;

@@ -192,6 +192,20 @@ static bool is_of_same_process(const struct why_walk *walk, uint32_t thread)
 	       threads[thread].pid == threads[walk->instance->thread].pid;
 }
 
+/* Whether the chain leads to the thread that the caller asks for, or on from it. */
+static bool leads_through(const struct why_walk *walk, uint32_t culprit)
+{
+	const struct model *model = walk->model;
+
+	if (!walk->through_tid)
+		return false;
+	for (uint32_t i = 0; i < walk->depth; i++)
+		if (model->threads.data[walk->path[i].thread].tid == walk->through_tid)
+			return true;
+	return culprit < model->threads.len &&
+	       model->threads.data[culprit].tid == walk->through_tid;
+}
+
 void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
 {
 	const struct why_step *last = &walk->path[walk->depth - 1];
@@ -223,6 +237,7 @@ void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
 		grade = WHY_GRADE_UNKNOWN;
 	sum = sum_find(walk, &part, site);
 	sum->part.ns += ns;
+	sum->part.through_ns += leads_through(walk, part.thread) ? ns : 0;
 	sum->part.stretches++;
 	sum->grade_ns[grade] += ns;
 	if (sum->part.lock != part.lock)
