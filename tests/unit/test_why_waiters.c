@@ -234,8 +234,7 @@ static void test_the_largest_part_is_shown_also_if_it_is_not_the_first(void **st
 }
 
 /* The explained thread keeps what another one wants, and waits itself for a third. That one is the
- * culprit, but the explained thread is waited for. Two ms of the wait are before it gives it away.
- */
+ * culprit, but the explained thread is waited for. */
 static void test_who_waits_for_the_explained_thread_is_listed_whoever_that_waits_for(void **state)
 {
 	struct capture capture = {0};

@@ -192,6 +192,10 @@ struct why_part {
 	uint32_t objects;
 	/* Number of connections to one server that the part stands for; 0: `object` is no such. */
 	uint32_t connections;
+	/* Index in model.waits: where the culprit waits at the end of the chain or, if it does not,
+	 * where the thread before it waits for it. Of the longest stretch in which that has a
+	 * stack; MODEL_NONE: it has none. */
+	uint32_t wait;
 	/* The chain of the longest stretch. Its first step is the instance's own wait, its last one
 	 * the culprit's. */
 	uint32_t step, step_count; /* range in why.steps */

@@ -43,6 +43,7 @@ struct why_sum {
 	bool own, futex;
 	uint32_t place, server;
 	uint64_t longest_ns;
+	uint64_t waited_ns; /* of the stretch with part.wait */
 	uint64_t grade_ns[WHY_GRADE_CERTAIN + 1];
 	uint32_t chain; /* index in why_walk.chains */
 	/* Its samples: a linked list in why_walk.sampled; MODEL_NONE: none. */

@@ -206,6 +206,30 @@ static bool leads_through(const struct why_walk *walk, uint32_t culprit)
 	       model->threads.data[culprit].tid == walk->through_tid;
 }
 
+/* The wait at the end of the path, or the one before the culprit, as an index in model.waits;
+ * MODEL_NONE: its stack is not known. */
+static uint32_t wait_with_stack(const struct why_walk *walk)
+{
+	const struct why_step *last = &walk->path[walk->depth - 1];
+
+	if (last->state != WAFFLE_THREAD_BLOCKED && walk->depth > 1)
+		last--;
+	return last->wait < walk->model->waits.len && walk->model->waits.data[last->wait].user_stack
+		       ? last->wait
+		       : MODEL_NONE;
+}
+
+/* Waits of less than a threshold have no stack, and of many waits only some have. */
+static void note_wait(const struct why_walk *walk, struct why_sum *sum, uint64_t ns)
+{
+	uint32_t wait = ns > sum->waited_ns ? wait_with_stack(walk) : MODEL_NONE;
+
+	if (wait == MODEL_NONE)
+		return;
+	sum->waited_ns = ns;
+	sum->part.wait = wait;
+}
+
 void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
 {
 	const struct why_step *last = &walk->path[walk->depth - 1];
@@ -218,6 +242,7 @@ void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
 				.span = verdict->span,
 				.object = verdict->object,
 				.lock = lock_held(walk, verdict),
+				.wait = MODEL_NONE,
 				.idle = verdict->idle};
 	uint64_t ns = last->to_ts - last->from_ts;
 	uint32_t site = MODEL_NONE;
@@ -245,6 +270,7 @@ void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
 	why_polls_add(&sum->part.polls, &verdict->polls);
 	why_sampled_add(walk, sum, verdict);
 	why_neighbours_add(walk, sum, &verdict->disk);
+	note_wait(walk, sum, ns);
 	if (ns > sum->longest_ns) {
 		sum->longest_ns = ns;
 		sum->part.span = part.span;

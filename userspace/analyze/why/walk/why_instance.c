@@ -597,22 +597,15 @@ static uint32_t place_make(struct why_walk *walk, uint32_t stack, uint64_t ts)
 	return place;
 }
 
-/* Returns where the culprit waits at the end of its longest chain. If it only runs there, that is
- * where the thread before it in the chain waits for it. 0: unknown. */
+/* Returns the text of the place of part.wait; 0: unknown. */
 static uint32_t place_of(struct why_walk *walk, const struct why_sum *sum)
 {
-	const struct why_step *last =
-		&walk->chains.data[sum->chain].steps[sum->part.step_count - 1];
 	const struct model_wait *wait;
 	uint32_t place;
 
-	if (last->state != WAFFLE_THREAD_BLOCKED && sum->part.step_count > 1)
-		last--;
-	if (last->wait >= walk->model->waits.len)
+	if (sum->part.wait == MODEL_NONE)
 		return 0;
-	wait = &walk->model->waits.data[last->wait];
-	if (!wait->user_stack)
-		return 0;
+	wait = &walk->model->waits.data[sum->part.wait];
 	place = map_get(&walk->places, wait->user_stack);
 	if (place == MAP_NONE) {
 		place = place_make(walk, wait->user_stack, wait->from_ts);
