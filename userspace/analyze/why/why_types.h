@@ -193,8 +193,8 @@ struct why_part {
 	/* Number of connections to one server that the part stands for; 0: `object` is no such. */
 	uint32_t connections;
 	/* Index in model.waits: where the culprit waits at the end of the chain or, if it does not,
-	 * where the thread before it waits for it. Of the longest stretch in which that has a
-	 * stack; MODEL_NONE: it has none. */
+	 * where the thread before it waits for it. It is so for at least half of those stretches
+	 * for which a stack shows that, by their time. MODEL_NONE: there is no such place. */
 	uint32_t wait;
 	/* The chain of the longest stretch. Its first step is the instance's own wait, its last one
 	 * the culprit's. */

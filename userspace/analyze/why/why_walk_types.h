@@ -43,7 +43,9 @@ struct why_sum {
 	bool own, futex;
 	uint32_t place, server;
 	uint64_t longest_ns;
-	uint64_t waited_ns; /* of the stretch with part.wait */
+	/* The time of all stretches whose wait has a stack, and the votes that the one of part.wait
+	 * has left: others took theirs from it (Boyer-Moore). It has at least as much time. */
+	uint64_t placed_ns, votes_ns;
 	uint64_t grade_ns[WHY_GRADE_CERTAIN + 1];
 	uint32_t chain; /* index in why_walk.chains */
 	/* Its samples: a linked list in why_walk.sampled; MODEL_NONE: none. */

@@ -370,12 +370,22 @@ static bool has_unnamed_futex(const struct why_printer *printer, const struct wh
 	return !strncmp(text, FUTEX_BEGIN, strlen(FUTEX_BEGIN)) && !strchr(text, '(');
 }
 
+/* Whether the culprit itself waits, for no other thread. */
+static bool waits_itself(enum why_cause cause)
+{
+	return cause == WHY_SLEEP || cause == WHY_TIMER || cause == WHY_DISK_READ ||
+	       cause == WHY_DISK_WRITE;
+}
+
 /* Locks of Python have no names. The functions that wait for one tell it from others: ", awaited by
- * Queue.get (sqlalchemy/util/queue.py:199), from page (shop.py:14)". */
+ * Queue.get (sqlalchemy/util/queue.py:199), from page (shop.py:14)". The same for a wait of the
+ * culprit: ", called within save (train.py:17)". */
 static void put_waiting_function(const struct why_printer *printer, const struct why_part *part)
 {
 	if (has_unnamed_futex(printer, part))
 		why_put_python_function(printer, part->wait, ", awaited by ");
+	else if (waits_itself(part->cause) && !part->idle && !part->polls.sleeps)
+		why_put_python_function(printer, part->wait, ", called within ");
 }
 
 static void print_cause(const struct why_printer *printer, const struct why_instance *instance,

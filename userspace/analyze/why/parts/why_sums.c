@@ -222,12 +222,20 @@ static uint32_t wait_with_stack(const struct why_walk *walk)
 /* Waits of less than a threshold have no stack, and of many waits only some have. */
 static void note_wait(const struct why_walk *walk, struct why_sum *sum, uint64_t ns)
 {
-	uint32_t wait = ns > sum->waited_ns ? wait_with_stack(walk) : MODEL_NONE;
+	const struct model_wait *waits = walk->model->waits.data;
+	uint32_t wait = wait_with_stack(walk), *most = &sum->part.wait;
 
 	if (wait == MODEL_NONE)
 		return;
-	sum->waited_ns = ns;
-	sum->part.wait = wait;
+	sum->placed_ns += ns;
+	if (*most != MODEL_NONE && waits[*most].user_stack == waits[wait].user_stack) {
+		sum->votes_ns += ns;
+	} else if (sum->votes_ns < ns) {
+		sum->votes_ns = ns - sum->votes_ns;
+		*most = wait;
+	} else {
+		sum->votes_ns -= ns;
+	}
 }
 
 void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)

@@ -160,6 +160,8 @@ static void add_sum(struct why_walk *walk, struct why_sum *to, const struct why_
 	if (to->part.lock != sum->part.lock)
 		to->part.lock = 0;
 	to->futex &= sum->futex;
+	to->placed_ns += sum->placed_ns;
+	to->votes_ns += sum->place == to->place ? sum->votes_ns : 0;
 	why_polls_add(&to->part.polls, &sum->part.polls);
 	for (unsigned i = 0; i <= WHY_GRADE_CERTAIN; i++)
 		to->grade_ns[i] += sum->grade_ns[i];
@@ -523,6 +525,8 @@ static void finish(const struct why_walk *walk, struct why_sum *sum,
 	bool doubtful = instance->loss || instance->begun_before || elsewhere;
 
 	sum->part.grade = why_grade_of(sum->grade_ns, sum->part.ns);
+	if (sum->votes_ns < sum->placed_ns - sum->votes_ns)
+		sum->part.wait = MODEL_NONE;
 	if (!why_polls_are(&sum->part.polls, sum->part.stretches, sum->part.ns))
 		sum->part.polls = (struct why_polls){0};
 	if (doubtful && sum->part.grade == WHY_GRADE_CERTAIN)
