@@ -267,9 +267,9 @@ def test_who_waits_for_a_pool_of_a_package_is_told_by_its_function(waffle, start
     program.until("ready")
     text = waffle.ok("why", "--pid", program.pid, "-d", "3s", "-o", tmp_path / "pool.waffle").stdout
     name = "Pool.take" if qualified(sys.executable) else "take"
-    [row] = [line for line in text.splitlines() if line.startswith("   1. ")]
-    assert re.search(r"user-work +likely +3 threads of web-\d ", row)
-    assert row.endswith(f" futexes, awaited by {name} (store/pool.py:9), from serve (users.py:8)")
+    # On a busy machine, waits for a CPU may come before.
+    [row] = re.findall(r"user-work +likely +[23] threads of web-\d .* futexes, (.*)", text)[:1]
+    assert row == f"awaited by {name} (store/pool.py:9), from serve (users.py:8)"
     text = waffle.ok("why", "--json", tmp_path / "pool.waffle").stdout
     waits = [step for part in json.loads(text)["instances"][0]["causes"] for step in part["chain"] if "own" in step]
     assert waits and all((step["package_function"], step["own"]) == (name, "serve") for step in waits
