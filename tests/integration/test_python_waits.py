@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -219,3 +220,57 @@ def test_long_waits_of_new_threads_have_a_stack(waffle, start, tmp_path, kind):
                  if row["start_ns"] > begin_ns and row["end_ns"] - row["start_ns"] >= 75_000_000 and
                  any((row["pid"], address) in names for address in row["args"].get("user_stack", []))]
     assert len(explained) >= 0.95 * CLIENTS * REQUESTS
+
+
+POOL = """
+import threading
+class Pool:
+    def __init__(self, items):
+        self.items, self.changed = items, threading.Condition()
+    def take(self):
+        with self.changed:
+            while not self.items:
+                self.changed.wait()
+            return self.items.pop()
+    def give(self, item):
+        with self.changed:
+            self.items.append(item)
+            self.changed.notify()
+"""
+
+USERS = """
+import hashlib, sys, threading, time
+sys.path.insert(0, sys.argv[1])
+import store.pool
+pool = store.pool.Pool(["connection"])
+def serve():
+    while True:
+        item = pool.take()
+        hashlib.sha256(DATA)    # the interpreter's lock is free meanwhile
+        pool.give(item)
+        time.sleep(0.001)       # it is another one's turn
+DATA = bytes(5_000_000)
+for i in range(4):
+    threading.Thread(target=serve, name=f"web-{i}", daemon=True).start()
+print("ready", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_who_waits_for_a_pool_of_a_package_is_told_by_its_function(waffle, start, tmp_path):
+    packages = tmp_path / "venv" / "site-packages"
+    (packages / "store").mkdir(parents=True)
+    (packages / "store" / "pool.py").write_text(POOL, encoding="utf-8")
+    script = tmp_path / "users.py"
+    script.write_text(USERS, encoding="utf-8")
+    program = start(sys.executable, script, packages)
+    program.until("ready")
+    text = waffle.ok("why", "--pid", program.pid, "-d", "3s", "-o", tmp_path / "pool.waffle").stdout
+    name = "Pool.take" if qualified(sys.executable) else "take"
+    # On a busy machine, waits for a CPU may come before.
+    [row] = re.findall(r"user-work +likely +[23] threads of web-\d .* futexes, (.*)", text)[:1]
+    assert row == f"awaited by {name} (store/pool.py:9), from serve (users.py:8)"
+    text = waffle.ok("why", "--json", tmp_path / "pool.waffle").stdout
+    waits = [step for part in json.loads(text)["instances"][0]["causes"] for step in part["chain"] if "own" in step]
+    assert waits and all((step["package_function"], step["own"]) == (name, "serve") for step in waits
+                         if step["function"] == ("Condition.wait" if "." in name else "wait"))

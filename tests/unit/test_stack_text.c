@@ -249,6 +249,68 @@ static void test_a_stack_that_is_cut_ends_with_a_mark_that_is_no_frame(void **st
 	capture_free(&capture);
 }
 
+#define PACKAGES "/srv/venv/lib/python3.12/site-packages/"
+
+/* A function of Python, whose number is that of its line. */
+static void add_python(struct capture *capture, unsigned line, const char *function,
+		       const char *file)
+{
+	char text[128];
+	struct store_name name = {.value = STORE_PYTHON | line, .pid = PID, .name = text};
+	struct error err = ERROR_INIT;
+
+	snprintf(text, sizeof(text), "%s (%s:%u)", function, file, line);
+	capture_must(store_writer_add_name(capture->writer, &name, &err), err);
+}
+
+/* Python's own library waits. Who called it says for what: a package, which the program called, or
+ * the program itself. */
+static void test_the_package_that_called_pythons_library_is_found(void **state)
+{
+	static const struct {
+		unsigned lines[4];
+		const char *package;
+	} rows[] = {
+		{{1, 2, 3, 5}, "Pool.take"},
+		{{1, 2, 3, 4}, "Pool.take"},
+		{{1, 2, 5, 3}, NULL},
+		{{3, 4, 5}, NULL},
+		{{5, 4}, NULL},
+		{{1, 2}, NULL},
+	};
+	struct stack_frame package;
+	struct stack_names *names;
+	struct capture capture;
+
+	(void)state;
+	capture_begin(&capture, true);
+	add_python(&capture, 1, "Condition.wait", "/usr/lib/python3.12/threading.py");
+	add_python(&capture, 2, "Queue.get", "/usr/lib/python3.12/queue.py");
+	add_python(&capture, 3, "Pool.take", PACKAGES "client/pool.py");
+	add_python(&capture, 4, "Client.get", PACKAGES "client/api.py");
+	add_python(&capture, 5, "page", "/srv/shop.py");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uint64_t frames[4];
+		uint32_t count = 0;
+
+		for (; count < 4 && rows[i].lines[count]; count++)
+			frames[count] = STORE_PYTHON | rows[i].lines[count];
+		add_stack(&capture, PID, count, frames);
+	}
+	capture_load(&capture, 9000);
+	names = stack_names_open(capture.reader, false);
+	for (uint32_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_int_equal(stack_names_package(names, i + 1, 2000, &package),
+				 rows[i].package != NULL);
+		if (!rows[i].package)
+			continue;
+		assert_string_equal(package.function, rows[i].package);
+		assert_string_equal(stack_source_in_packages(package.file), "client/pool.py");
+	}
+	stack_names_close(names);
+	capture_free(&capture);
+}
+
 static int traced_variables[4];
 static int traced_value = 7;
 
@@ -349,6 +411,7 @@ int main(void)
 		cmocka_unit_test(test_frames_of_the_c_library_are_not_the_interesting_ones),
 		cmocka_unit_test(test_stack_ends_where_an_address_is_not_behind_a_call),
 		cmocka_unit_test(test_a_stack_that_is_cut_ends_with_a_mark_that_is_no_frame),
+		cmocka_unit_test(test_the_package_that_called_pythons_library_is_found),
 		cmocka_unit_test(test_variables_are_named_wherever_their_file_is_mapped),
 		cmocka_unit_test(test_a_variable_is_of_what_was_mapped_at_the_time),
 		cmocka_unit_test(test_a_variable_is_of_the_file_as_it_was_loaded_with_it),

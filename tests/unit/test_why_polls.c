@@ -387,6 +387,66 @@ static void test_threads_that_sleep_in_different_places_are_causes_of_their_own(
 	}
 }
 
+/* Of many waits, only some have a stack. That of any stretch says where the thread waits. */
+static void test_the_place_of_a_wait_without_a_stack_is_that_of_another_of_its_cause(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	named(&capture, 12, 10, "pool-1");
+	named(&capture, 13, 10, "pool-12");
+	user_stack(&capture, 2, "job (pool.py:3)");
+	for (uint32_t i = 0; i < 4; i++) {
+		uint32_t tid = 12 + i / 2;
+		uint64_t from = MS + i * 21 * MS, to = from + (i % 2 ? 10 : 20) * MS;
+		uint16_t cpu = (uint16_t)(2 + i / 2);
+
+		gets(&capture, from - 10, cpu, 0, tid, 0, i % 2 ? from - 10 : 0, HARD);
+		waits(&capture, from, 1, 11, 0, S, NR_FUTEX, 0x7f00, FUTEX_COND, 0);
+		waits(&capture, from + 10, cpu, tid, 0, S, NR_NANOSLEEP, 0, 0, 0);
+		gets(&capture, to - 10, cpu, 0, tid, 0, to - 10, HARD);
+		if (i % 2)
+			slept_at(&capture, from + 10, to - 10, tid, 2);
+		gets(&capture, to, 1, 0, 11, tid, to, 0);
+		waits(&capture, to + 10, cpu, tid, 0, S, NR_READ, 3, 0, 0);
+	}
+	why = ask_thread(&capture, 84, NULL);
+	assert_int_equal(part_of(why, 0)->cause, WHY_SLEEP);
+	assert_int_equal(part_of(why, 0)->threads, 2);
+	assert_int_equal(part_of(why, 0)->ns, 2 * (30 * MS - 40));
+	assert_int_equal(why->model->waits.data[part_of(why, 0)->wait].user_stack, 2);
+	done(&capture, why);
+}
+
+/* A row that says where the thread slept must not hide that it was elsewhere for as long. */
+static void test_a_cause_has_a_place_if_that_has_most_of_its_time(void **state)
+{
+	(void)state;
+	for (uint64_t longer = 15; longer <= 30; longer += 15) {
+		struct capture capture;
+		struct why *why;
+
+		begin(&capture);
+		user_stack(&capture, 2, "job (pool.py:3)");
+		user_stack(&capture, 3, "other (pool.py:9)");
+		wait_of(&capture, 1, 1 + longer, NR_NANOSLEEP);
+		slept_at(&capture, MS, (1 + longer) * MS, 11, 2);
+		wait_of(&capture, 32, 42, NR_NANOSLEEP);
+		slept_at(&capture, 32 * MS, 42 * MS, 11, 3);
+		why = ask_thread(&capture, 42, NULL);
+		assert_int_equal(part_of(why, 0)->cause, WHY_SLEEP);
+		assert_int_equal(part_of(why, 0)->ns, (longer + 10) * MS);
+		if (longer == 30)
+			assert_int_equal(why->model->waits.data[part_of(why, 0)->wait].user_stack,
+					 2);
+		else
+			assert_int_equal(part_of(why, 0)->wait, MODEL_NONE);
+		done(&capture, why);
+	}
+}
+
 /* Thread 11 waits in turn for three threads of a pool. Each sleeps until the timeout of a futex of
  * its own, in the functions of one of two stacks. */
 static struct why *waits_for_timeouts(struct capture *capture, const char *const *functions,
@@ -534,6 +594,9 @@ int main(void)
 		cmocka_unit_test(test_threads_of_a_pool_that_sleep_in_one_place_are_one_cause),
 		cmocka_unit_test(
 			test_threads_that_sleep_in_different_places_are_causes_of_their_own),
+		cmocka_unit_test(
+			test_the_place_of_a_wait_without_a_stack_is_that_of_another_of_its_cause),
+		cmocka_unit_test(test_a_cause_has_a_place_if_that_has_most_of_its_time),
 		cmocka_unit_test(test_threads_of_a_pool_with_a_timer_each_are_one_cause),
 		cmocka_unit_test(test_futexes_that_a_thread_waits_for_in_one_place_are_one_cause),
 		cmocka_unit_test(test_threads_made_for_a_job_each_that_sleep_are_one_cause),

@@ -1304,6 +1304,90 @@ static void test_who_wait_for_each_other_at_a_connection_are_held_up_by_neither(
 	}
 }
 
+#define CLIENT_END "tcp 127.0.0.1:40001 <-> 127.0.0.1:80"
+#define SERVER_END "tcp 127.0.0.1:80 <-> 127.0.0.1:40001"
+
+/* Objects 1 to 3: the socket of thread 11, the other end, which thread 20 has, and an epoll. */
+static void connected(struct capture *capture, bool to_server)
+{
+	struct store_object far = {
+		.pid = 20, .name = "socket:[2]", .detail = to_server ? SERVER_END : CLIENT_END};
+	struct error err = ERROR_INIT;
+
+	begin(capture);
+	named(capture, 20, 20, "peer");
+	object(capture, "socket:[1]", to_server ? CLIENT_END : SERVER_END);
+	capture_must(store_writer_add_object(capture->writer, &far, &err), err);
+	object(capture, "anon_inode:[eventpoll]", "");
+	kernel_stack(capture, 0xffff8000, "hrtimer_wakeup");
+	gets(capture, MS, 4, 0, 20, 0, 0, 0);
+}
+
+/* A client gives up. What the server did meanwhile explains the wait. If it is a loop that waits
+ * for whatever comes, it does not answer, though timers and other clients wake it. */
+static void test_a_wait_for_an_answer_that_timed_out_is_one_for_the_server(void **state)
+{
+	static const struct {
+		bool to_server;
+		int call, server_call;
+		uint32_t server_object;
+		const char *cause;
+		uint32_t culprit;
+		const char *object;
+	} rows[] = {
+		{true, NR_POLL, NR_EPOLL_WAIT, 3, "socket", 20, "socket:[1] (" CLIENT_END ")"},
+		{true, NR_RECVFROM, NR_EPOLL_WAIT, 3, "socket", 20, "socket:[1] (" CLIENT_END ")"},
+		{true, NR_POLL, NR_NANOSLEEP, 0, "sleep", 20, ""},
+		/* It may lack a part of the request. */
+		{true, NR_POLL, NR_READ, 2, "socket", 0, "socket:[1] (" CLIENT_END ")"},
+		/* A server that closes a connection without requests. */
+		{false, NR_POLL, NR_NANOSLEEP, 0, "timer", 11, "socket:[1] (" SERVER_END ")"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct capture capture;
+		struct why *why;
+
+		connected(&capture, rows[i].to_server);
+		waits(&capture, MS + 5, 4, 20, 0, S, rows[i].server_call, 7, 0, 0);
+		wait_of(&capture, 1, 10, 9, rows[i].call, 4, 1, 8, 0, HARD);
+		wait_details(&capture, MS + 10, 9 * MS, 11, 1, 0, 0);
+		wake_details(&capture, 9 * MS, 0, 11, 1, HARD);
+		gets(&capture, 9 * MS + 10, 4, 0, 20, 0, 9 * MS + 10, HARD);
+		wait_details(&capture, MS + 5, 9 * MS + 10, 20, rows[i].server_object, 0, 0);
+		wake_details(&capture, 9 * MS + 10, 0, 20, 1, HARD);
+		why = end(&capture, 10);
+		check_part(why, 0, rows[i].cause, 8 * MS - 10, rows[i].culprit, "likely",
+			   rows[i].object);
+		done(&capture, why);
+	}
+}
+
+/* The request's own thread waits for whatever comes, until the client gives up and hangs up. */
+static void test_a_server_that_waits_until_the_client_gives_up_does_not_answer(void **state)
+{
+	const struct why_part *part;
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	connected(&capture, false);
+	waits(&capture, MS + 5, 4, 20, 0, S, NR_POLL, 7, 1, 8);
+	waits(&capture, MS + 10, 1, 11, 0, S, NR_EPOLL_WAIT, 4, 0, 0);
+	gets(&capture, 9 * MS, 4, 0, 20, 0, 9 * MS, HARD);
+	wait_details(&capture, MS + 5, 9 * MS, 20, 2, 0, 0);
+	wake_details(&capture, 9 * MS, 0, 20, 1, HARD);
+	gets(&capture, 9 * MS + 10, 1, 0, 11, 20, 9 * MS + 10, 0);
+	wait_details(&capture, MS + 10, 9 * MS + 10, 11, 1, 0, 0);
+	why = end(&capture, 10);
+	part = part_of(why, 0);
+	check_part(why, 0, "socket", 8 * MS - 10, 11, "likely", "socket:[2] (" CLIENT_END ")");
+	assert_string_equal(strtab_get(why->texts, why->steps.data[part->step + 1].meaning),
+			    "the timeout expired without an answer");
+	done(&capture, why);
+}
+
 /* Thread 11 serves 20 and 21 at one epoll instance, which also watches the socket 9. The objects 2
  * and 3 are its ends of the connections, 4 and 5 those of the clients. */
 static void begin_clients(struct capture *capture)
@@ -1647,6 +1731,9 @@ int main(void)
 			test_a_peer_that_never_waited_is_followed_if_its_process_has_one_thread),
 		cmocka_unit_test(
 			test_who_wait_for_each_other_at_a_connection_are_held_up_by_neither),
+		cmocka_unit_test(test_a_wait_for_an_answer_that_timed_out_is_one_for_the_server),
+		cmocka_unit_test(
+			test_a_server_that_waits_until_the_client_gives_up_does_not_answer),
 		cmocka_unit_test(
 			test_who_ends_a_wait_for_several_things_is_likely_without_its_stack),
 		cmocka_unit_test(test_who_signals_is_certain_if_any_signal_ends_the_call),

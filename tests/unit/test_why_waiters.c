@@ -289,6 +289,35 @@ static void test_the_largest_part_is_shown_also_if_it_is_not_the_first(void **st
 	waiters_free(&waiters, &capture);
 }
 
+/* The explained thread keeps what another one wants, and waits itself for a third. That one is the
+ * culprit, but the explained thread is waited for. */
+static void test_who_waits_for_the_explained_thread_is_listed_whoever_that_waits_for(void **state)
+{
+	struct capture capture = {0};
+	struct why_waiters waiters;
+	const struct why_waiter *waiter;
+	const struct why_part *part;
+
+	(void)state;
+	begin(&capture);
+	named(&capture, 13, 10, "client");
+	named(&capture, 14, 10, "server");
+	gets(&capture, 3 * US, 3, 0, 13, 0, 0, 0);
+	gets(&capture, 4 * US, 4, 0, 14, 0, 0, 0);
+	waits(&capture, 1 * MS, 3, 13, 0, S, NR_READ, 3, 0, 0);
+	waits(&capture, 1 * MS + 1, 2, 12, 0, S, NR_READ, 4, 0, 0);
+	gets(&capture, 6 * MS, 2, 0, 12, 14, 6 * MS, 0);
+	gets(&capture, 8 * MS, 3, 0, 13, 12, 8 * MS, 0);
+	find(&waiters, &capture, 10 * MS);
+	assert_int_equal(waiters.list.len, 1);
+	waiter = &waiters.list.data[0];
+	assert_int_equal(waiter->ns, 7 * MS);
+	part = &waiters.why->parts
+			.data[waiters.why->instances.data[waiter->instance].part + waiter->part];
+	assert_int_equal(waiters.why->model->threads.data[part->thread].tid, 14);
+	waiters_free(&waiters, &capture);
+}
+
 static void test_one_thread_has_nobody_that_waits(void **state)
 {
 	struct capture capture = {0};
@@ -315,6 +344,8 @@ int main(void)
 		cmocka_unit_test(
 			test_of_siblings_with_the_name_of_the_explained_one_only_the_main_thread_is_listed),
 		cmocka_unit_test(test_the_largest_part_is_shown_also_if_it_is_not_the_first),
+		cmocka_unit_test(
+			test_who_waits_for_the_explained_thread_is_listed_whoever_that_waits_for),
 		cmocka_unit_test(test_one_thread_has_nobody_that_waits),
 	};
 

@@ -380,14 +380,27 @@ bool stack_frame_is_python(const struct stack_frame *frame)
 	return frame->module && !strcmp(frame->module, PYTHON_MODULE);
 }
 
+const char *stack_source_in_packages(const char *file)
+{
+	static const char *const folders[] = {"/site-packages/", "/dist-packages/"};
+
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		const char *found = strstr(file, folders[i]);
+
+		if (found)
+			return found + strlen(folders[i]);
+	}
+	return NULL;
+}
+
 /* "<frozen importlib._bootstrap>" is Python's own as well, and what an installer puts into bin/
  * only starts a package. */
 bool stack_source_is_library(const char *file)
 {
 	size_t folder = path_folder_length(file);
 
-	return *file == '<' || strstr(file, "/site-packages/") || strstr(file, "/dist-packages/") ||
-	       strstr(file, "/lib/python") || strstr(file, "/lib64/python") ||
+	return *file == '<' || stack_source_in_packages(file) || strstr(file, "/lib/python") ||
+	       strstr(file, "/lib64/python") ||
 	       (folder >= 5 && !strncmp(file + folder - 5, "/bin/", 5));
 }
 
@@ -416,6 +429,38 @@ bool stack_names_inner(struct stack_names *names, uint32_t stack, uint64_t ts,
 
 	stack_names_each(names, stack, ts, inner_frame, &search);
 	return search.found || search.interpreter;
+}
+
+struct package_search {
+	struct stack_frame *package;
+	bool found, ended; /* ended: the function outside of Python's own library was met */
+};
+
+static void package_frame(const struct stack_frame *frame, void *arg)
+{
+	struct package_search *search = arg;
+	bool packaged = frame->file && stack_source_in_packages(frame->file);
+
+	if (search->ended || !frame->function || !frame->file || !stack_frame_is_python(frame) ||
+	    (stack_source_is_library(frame->file) && !packaged))
+		return;
+	search->ended = true;
+	search->found = packaged;
+	*search->package = *frame;
+}
+
+bool stack_names_package(struct stack_names *names, uint32_t stack, uint64_t ts,
+			 struct stack_frame *package)
+{
+	struct package_search search = {.package = package};
+	struct stack_frame inner;
+
+	if (!stack_names_inner(names, stack, ts, &inner) || !inner.file ||
+	    !stack_frame_is_python(&inner) || !stack_source_is_library(inner.file) ||
+	    stack_source_in_packages(inner.file))
+		return false;
+	stack_names_each(names, stack, ts, package_frame, &search);
+	return search.found;
 }
 
 struct own_search {

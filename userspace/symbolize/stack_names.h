@@ -67,6 +67,14 @@ bool stack_names_inner(struct stack_names *names, uint32_t stack, uint64_t ts,
 bool stack_names_own(struct stack_names *names, uint32_t stack, uint64_t ts,
 		     struct stack_frame *own);
 
+/* Finds the function of an installed package of Python that called Python's own library, in which
+ * the frame of stack_names_inner() is: a wait in threading.py is that of a pool of connections.
+ * False: that frame is elsewhere, or the program itself made the call. */
+bool stack_names_package(struct stack_names *names, uint32_t stack, uint64_t ts,
+			 struct stack_frame *package);
+/* The path of a source below the folder of installed packages; NULL: it is elsewhere. */
+const char *stack_source_in_packages(const char *file);
+
 /* Whether a frame is of the C library or another one that every program has. */
 bool stack_frame_is_common(const struct stack_frame *frame);
 /* Whether a frame is of CPython or of a module of its standard library in C. What the program was

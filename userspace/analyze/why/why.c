@@ -298,6 +298,7 @@ int why_new(struct why **why, const struct model *model, const struct why_query 
 	result = result ?: pick(*why, query, err);
 	if (!result) {
 		why_walk_prepare(&walk, NULL, query->timeline);
+		walk.through_tid = query->through_tid;
 		explain_all(*why, &walk);
 	}
 	return finish(why, &walk, result);

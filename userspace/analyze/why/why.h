@@ -50,6 +50,8 @@ struct why_query {
 	/* The same for these parts of threads' time. */
 	const struct why_window *windows;
 	size_t window_count;
+	/* If not 0, the parts also say for how long the chain led to this thread, or on from it. */
+	uint32_t through_tid;
 	uint32_t slowest;          /* maximum number of instances, the slowest; 0: all */
 	struct stack_names *names; /* symbolizer; NULL: none */
 	/* A timeline that was already made of the model, as by gpu_timeline_of_calls() for several

@@ -60,7 +60,8 @@
 	      "the other end's thread, if known; not the kernel's worker that passes on a "        \
 	      "terminal's input")                                                                  \
 	CAUSE(SOCKET, "socket", "the peer of a socket", RED, "files", COUNT, END,                  \
-	      "the other end computed, or is not recorded", "the other end's thread, if known")    \
+	      "the other end computed, does not answer, or is not recorded",                       \
+	      "the other end's thread, if known")                                                  \
 	CAUSE(PROCESS_EXIT, "process-exit", "a child process had to end", RED, "", COUNT, END,     \
 	      "a child was waited for, and it computed", "the child")                              \
 	CAUSE(GPU, "gpu", "a GPU", RED, "cuda", COUNT, BEGIN, "a GPU had work to do",              \

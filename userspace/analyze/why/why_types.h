@@ -175,6 +175,7 @@ struct why_part {
 	enum why_cause cause;
 	enum why_grade grade;
 	uint64_t ns;
+	uint64_t through_ns; /* of ns: its chain led to the thread of the query, or on from it */
 	uint64_t stretches;
 	uint32_t thread; /* the culprit; MODEL_NONE: none, or no thread */
 	/* Number of similar threads that the part stands for, and of their processes; `thread` is
@@ -191,6 +192,10 @@ struct why_part {
 	uint32_t objects;
 	/* Number of connections to one server that the part stands for; 0: `object` is no such. */
 	uint32_t connections;
+	/* Index in model.waits: where the culprit waits at the end of the chain or, if it does not,
+	 * where the thread before it waits for it. It is so for at least half of those stretches
+	 * for which a stack shows that, by their time. MODEL_NONE: there is no such place. */
+	uint32_t wait;
 	/* The chain of the longest stretch. Its first step is the instance's own wait, its last one
 	 * the culprit's. */
 	uint32_t step, step_count; /* range in why.steps */

@@ -113,24 +113,20 @@ static size_t choose(struct why_window *windows, const struct model *model,
 
 /* ---- those that wait ---- */
 
-static struct why_waiter waiter_of(const struct why *why, uint32_t number, uint32_t tid)
+static struct why_waiter waiter_of(const struct why *why, uint32_t number)
 {
 	const struct why_instance *instance = &why->instances.data[number];
-	const struct model *model = why->model;
 	struct why_waiter waiter = {.instance = number};
 	uint64_t largest_ns = 0;
 
 	for (uint32_t i = 0; i < instance->part_count; i++) {
 		const struct why_part *part = &why->parts.data[instance->part + i];
 
-		if (part->thread >= model->threads.len ||
-		    model->threads.data[part->thread].tid != tid)
-			continue;
-		if (part->ns > largest_ns) {
-			largest_ns = part->ns;
+		if (part->through_ns > largest_ns) {
+			largest_ns = part->through_ns;
 			waiter.part = i;
 		}
-		waiter.ns += part->ns;
+		waiter.ns += part->through_ns;
 	}
 	return waiter;
 }
@@ -196,8 +192,10 @@ int why_waiters_find(struct why_waiters *waiters, const struct model *model,
 		     const struct why_query *query, struct error *err)
 {
 	struct why_window windows[EXAMINED_MAX];
-	struct why_query others = {
-		.windows = windows, .names = query->names, .timeline = query->timeline};
+	struct why_query others = {.windows = windows,
+				   .through_tid = query->tid,
+				   .names = query->names,
+				   .timeline = query->timeline};
 	int result;
 
 	memset(waiters, 0, sizeof(*waiters));
@@ -209,7 +207,7 @@ int why_waiters_find(struct why_waiters *waiters, const struct model *model,
 		return result;
 	for (uint32_t i = 0; i < waiters->why->instances.len; i++) {
 		const struct why_instance *instance = &waiters->why->instances.data[i];
-		struct why_waiter waiter = waiter_of(waiters->why, i, query->tid);
+		struct why_waiter waiter = waiter_of(waiters->why, i);
 
 		if (waiter.ns &&
 		    waiter.ns >= (instance->to_ts - instance->from_ts) / LISTED_PARTS &&

@@ -11,8 +11,8 @@
 /* A thread, and the part of its time that it waits for the explained thread. */
 struct why_waiter {
 	uint32_t instance; /* in why.instances: the thread in the window of the query */
-	uint64_t ns;       /* of all parts whose culprit the explained thread is */
-	uint32_t part;     /* the number of the largest of these in the instance */
+	uint64_t ns;       /* whose chains lead to the explained thread, or on from it */
+	uint32_t part;     /* the number of the part with the most of it */
 };
 
 struct why_waiters {

@@ -20,6 +20,8 @@ struct why_link {
 	enum why_grade grade; /* of the chain so far */
 	uint32_t object;
 	uint64_t from_ts, until_ts; /* time of that wait; until_ts 0: unknown */
+	/* It was for an answer of this thread, and its timeout ended it before that came. */
+	bool unanswered;
 };
 
 #define WHY_SUM_BITS 9
@@ -41,6 +43,9 @@ struct why_sum {
 	bool own, futex;
 	uint32_t place, server;
 	uint64_t longest_ns;
+	/* The time of all stretches whose wait has a stack, and the votes that the one of part.wait
+	 * has left: others took theirs from it (Boyer-Moore). It has at least as much time. */
+	uint64_t placed_ns, votes_ns;
 	uint64_t grade_ns[WHY_GRADE_CERTAIN + 1];
 	uint32_t chain; /* index in why_walk.chains */
 	/* Its samples: a linked list in why_walk.sampled; MODEL_NONE: none. */
@@ -179,6 +184,7 @@ struct why_walk {
 	struct map more_sums; /* hash → the newest sum with it for which no slot was free */
 	uint32_t instances;   /* number of instances so far */
 	bool no_chains;       /* the caller wants no chains */
+	uint32_t through_tid; /* as in struct why_query */
 	bool unsure;          /* the thread may not be the one that explains the time */
 	struct why_awaits awaits;
 	struct why_instance *instance;

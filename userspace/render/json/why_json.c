@@ -139,6 +139,8 @@ static void wait_fields(const struct why_json_printer *printer, const struct why
 	wait = &printer->model->waits.data[step->wait];
 	if (stack_names_inner(printer->view->names, wait->user_stack, wait->from_ts, &inner))
 		json_field_string(printer->json, "function", inner.function);
+	if (stack_names_package(printer->view->names, wait->user_stack, wait->from_ts, &inner))
+		json_field_string(printer->json, "package_function", inner.function);
 	if (stack_names_own(printer->view->names, wait->user_stack, wait->from_ts, &inner))
 		json_field_string(printer->json, "own", inner.function);
 	if (!printer->view->evidence)

@@ -68,24 +68,69 @@ static void put_python_line(const struct why_printer *printer, const struct stac
 	fprintf(printer->out, ":%u)", frame->line);
 }
 
+/* "Queue.get (sqlalchemy/util/queue.py:199)" */
+static void put_package(const struct why_printer *printer, const struct stack_frame *frame)
+{
+	why_put(printer, frame->function);
+	fputs(" (", printer->out);
+	why_put(printer, stack_source_in_packages(frame->file));
+	if (frame->line)
+		fprintf(printer->out, ":%u", frame->line);
+	fputc(')', printer->out);
+}
+
+static const struct model_wait *wait_at(const struct why_printer *printer, uint32_t wait)
+{
+	return wait < printer->model->waits.len ? &printer->model->waits.data[wait] : NULL;
+}
+
+/* Prints the function of a package that called Python's own library, and the program's own function
+ * of Python, behind `by` and `from`. */
+static bool put_callers(const struct why_printer *printer, const struct model_wait *wait,
+			const char *by, const char *from)
+{
+	struct stack_names *names = printer->view->names;
+	struct stack_frame package, own;
+	bool packaged = stack_names_package(names, wait->user_stack, wait->from_ts, &package);
+	bool owned = stack_names_own(names, wait->user_stack, wait->from_ts, &own);
+
+	if (packaged) {
+		fputs(by, printer->out);
+		put_package(printer, &package);
+	}
+	if (owned) {
+		fputs(packaged ? ", from " : from, printer->out);
+		why_put(printer, own.function);
+		put_python_line(printer, &own);
+	}
+	return packaged || owned;
+}
+
+void why_put_python_function(const struct why_printer *printer, uint32_t wait, const char *before)
+{
+	const struct model_wait *of = wait_at(printer, wait);
+	struct stack_frame inner;
+
+	if (!of || put_callers(printer, of, before, before) ||
+	    !stack_names_inner(printer->view->names, of->user_stack, of->from_ts, &inner) ||
+	    !stack_frame_is_python(&inner))
+		return;
+	fputs(before, printer->out);
+	why_put(printer, inner.function);
+	put_python_line(printer, &inner);
+}
+
 bool why_put_function(const struct why_printer *printer, uint32_t wait, const char *before)
 {
-	const struct model_wait *of;
-	struct stack_frame inner, own;
+	const struct model_wait *of = wait_at(printer, wait);
+	struct stack_frame inner;
 
-	if (wait >= printer->model->waits.len)
-		return false;
-	of = &printer->model->waits.data[wait];
-	if (!stack_names_inner(printer->view->names, of->user_stack, of->from_ts, &inner))
+	if (!of || !stack_names_inner(printer->view->names, of->user_stack, of->from_ts, &inner))
 		return false;
 	fputs(before, printer->out);
 	why_put(printer, inner.function);
 	put_python_line(printer, &inner);
-	if (stack_names_own(printer->view->names, of->user_stack, of->from_ts, &own)) {
-		fputs(", from ", printer->out);
-		why_put(printer, own.function);
-		put_python_line(printer, &own);
-	}
+	put_callers(printer, of, ", by ", ", from ");
 	return true;
 }
 

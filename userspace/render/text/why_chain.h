@@ -8,6 +8,9 @@
 /* Prints `before` and the innermost function of the program in a wait of the model, with its line
  * if it is one of Python. False: it is not known, and nothing is printed. */
 bool why_put_function(const struct why_printer *printer, uint32_t wait, const char *before);
+/* Prints `before` and the functions of Python that say most of a wait: the program's own, and that
+ * of the package which it called. Prints nothing if it is no wait in Python. */
+void why_put_python_function(const struct why_printer *printer, uint32_t wait, const char *before);
 /* For running on a CPU below its maximum frequency: ", at 1.2 of 3.5 GHz". */
 void why_put_frequency(const struct why_printer *printer, const struct why_step *step);
 /* Prints `glue` and "disk shared with backup", if there is a neighbour. */

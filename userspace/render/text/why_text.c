@@ -357,6 +357,37 @@ static void put_rest(const struct why_printer *printer, size_t count, uint64_t n
 
 #define SAMPLES_INDENT 26 /* below the name of the cause */
 
+#define SOME_FUTEXES " futexes"
+
+/* Whether the cause's object is a futex without a name, or several. */
+static bool has_unnamed_futex(const struct why_printer *printer, const struct why_part *part)
+{
+	const char *text = strtab_get(printer->why->texts, part->object);
+	size_t len = strlen(text), of_some = strlen(SOME_FUTEXES);
+
+	if (part->objects > 1)
+		return len > of_some && !strcmp(text + len - of_some, SOME_FUTEXES);
+	return !strncmp(text, FUTEX_BEGIN, strlen(FUTEX_BEGIN)) && !strchr(text, '(');
+}
+
+/* Whether the culprit itself waits, for no other thread. */
+static bool waits_itself(enum why_cause cause)
+{
+	return cause == WHY_SLEEP || cause == WHY_TIMER || cause == WHY_DISK_READ ||
+	       cause == WHY_DISK_WRITE;
+}
+
+/* Locks of Python have no names. The functions that wait for one tell it from others: ", awaited by
+ * Queue.get (sqlalchemy/util/queue.py:199), from page (shop.py:14)". The same for a wait of the
+ * culprit: ", called within save (train.py:17)". */
+static void put_waiting_function(const struct why_printer *printer, const struct why_part *part)
+{
+	if (has_unnamed_futex(printer, part))
+		why_put_python_function(printer, part->wait, ", awaited by ");
+	else if (waits_itself(part->cause) && !part->idle && !part->polls.sleeps)
+		why_put_python_function(printer, part->wait, ", called within ");
+}
+
 static void print_cause(const struct why_printer *printer, const struct why_instance *instance,
 			uint32_t number)
 {
@@ -365,6 +396,7 @@ static void print_cause(const struct why_printer *printer, const struct why_inst
 	put_row_begin(printer, number, part->cause, part->grade, part->ns,
 		      instance->to_ts - instance->from_ts);
 	put_culprit(printer, part);
+	put_waiting_function(printer, part);
 	if (part->span != instance->span)
 		put_keys(printer, part->span);
 	if (part->step_count == 1) /* its chain is not printed */

@@ -668,9 +668,11 @@ struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_s
 	step->interrupt = blocked.waker.interrupt;
 	if (of_call)
 		verdict = by_call(walk, &blocked, &stretch->await);
-	else if (blocked.missed)
+	else
+		verdict = why_blocked_silent(walk, &blocked);
+	if (verdict.kind == WHY_VERDICT_NONE && blocked.missed)
 		verdict = at_missed(walk, &blocked);
-	else if (blocked.kind != WAIT_STOPPED)
+	else if (verdict.kind == WHY_VERDICT_NONE && blocked.kind != WAIT_STOPPED)
 		verdict = by_meaning(walk, &blocked);
 	if (verdict.kind == WHY_VERDICT_NONE)
 		verdict = by_kind(walk, &blocked);

@@ -49,6 +49,13 @@ struct why_verdict why_blocked_follow(struct why_walk *walk, const struct why_bl
 
 /* Both ends of the connection wait for each other: a packet was held back or lost on its way. */
 struct why_verdict why_blocked_neither_sends(struct why_walk *walk, struct why_blocked *blocked);
+/* The timeout of a client's wait expired, and the server has not answered. The server's wait is on
+ * the path. */
+struct why_verdict why_blocked_unanswered(struct why_walk *walk, struct why_blocked *blocked,
+					  uint32_t server);
+/* The server's wait, for whatever comes next, while the client waits for it as above. Undecided if
+ * this is no such wait. */
+struct why_verdict why_blocked_silent(struct why_walk *walk, struct why_blocked *blocked);
 /* The chain continues with the thread that ended the wait. */
 struct why_verdict why_blocked_woken_by(struct why_walk *walk, struct why_blocked *blocked,
 					enum why_grade grade);

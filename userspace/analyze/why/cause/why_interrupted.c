@@ -11,6 +11,7 @@
 #include "analyze/why/why_verdict.h"
 #include "analyze/why/why_walk_types.h"
 #include "target/process/descriptors.h"
+#include "util/syscall_names.h"
 
 static uint64_t ran_ns(const struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to)
 {
@@ -84,15 +85,40 @@ static bool is_user(struct why_walk *walk, const struct why_blocked *blocked, ui
 	return why_has_socket_waiter(walk, blocked->facts.object) || why_is_only_thread(walk, peer);
 }
 
+/* Whether a client waits for the answer of a server, of which this thread is known to be the one
+ * that serves it. */
+static bool is_for_answer(struct why_walk *walk, const struct why_blocked *blocked, uint32_t server)
+{
+	return server != MODEL_NONE && server != blocked->thread &&
+	       model_is_traced(walk->model, server) && is_user(walk, blocked, server) &&
+	       why_socket_side(walk, blocked->facts.object) == WHY_SIDE_CLIENT;
+}
+
+/* The timeout of a wait for a connection expired. That of a client only limits how long it waits
+ * for the server. A server without a request has nothing to wait for. */
+static struct why_verdict at_timeout(struct why_walk *walk, struct why_blocked *blocked,
+				     enum why_grade grade)
+{
+	uint32_t peer = why_socket_peer(walk, blocked->facts.object);
+	struct why_verdict verdict;
+
+	if (!is_for_answer(walk, blocked, peer))
+		return why_blocked_end(walk, blocked, WHY_TIMER, grade, blocked->thread);
+	if (why_walk_is_on_path(walk, peer))
+		return why_blocked_unanswered(walk, blocked, peer);
+	verdict = why_blocked_follow(walk, blocked, peer, WHY_GRADE_LIKELY);
+	verdict.link.unanswered = verdict.kind == WHY_VERDICT_FOLLOW;
+	return verdict;
+}
+
 static struct why_verdict socket_interrupt(struct why_walk *walk, struct why_blocked *blocked)
 {
 	uint32_t peer = why_socket_peer(walk, blocked->facts.object);
 
 	if (is_receive_timeout(blocked->waker.hints))
-		return why_blocked_end(walk, blocked, WHY_TIMER,
-				       blocked->waker.hints & WHY_HINT_TIMER ? WHY_GRADE_CERTAIN
-									     : WHY_GRADE_LIKELY,
-				       blocked->thread);
+		return at_timeout(walk, blocked,
+				  blocked->waker.hints & WHY_HINT_TIMER ? WHY_GRADE_CERTAIN
+									: WHY_GRADE_LIKELY);
 	if (peer != MODEL_NONE && peer != blocked->thread && why_walk_is_on_path(walk, peer))
 		return why_blocked_neither_sends(walk, blocked);
 	if (peer != MODEL_NONE && peer != blocked->thread && model_is_traced(walk->model, peer) &&
@@ -138,9 +164,16 @@ static struct why_verdict poll_interrupt(struct why_walk *walk, struct why_block
 {
 	const struct store_object *object = blocked->facts.object;
 
+	bool alone = object && descriptor_is_socket(object->name) &&
+		     !syscall_name_is_epoll(blocked->facts.syscall);
+
 	/* It polled nothing else. */
 	if (blocked->waker.hints & WHY_HINT_SOCKET && object && descriptor_is_socket(object->name))
 		return socket_interrupt(walk, blocked);
+	if (alone && blocked->waker.hints & WHY_HINT_TIMER)
+		return at_timeout(walk, blocked, WHY_GRADE_CERTAIN);
+	if (alone && timeout_fits(blocked))
+		return at_timeout(walk, blocked, WHY_GRADE_LIKELY);
 	if (neither_sent(walk, blocked))
 		return why_blocked_neither_sends(walk, blocked);
 	if (blocked->waker.hints & WHY_HINT_SOCKET)

@@ -15,6 +15,7 @@
 #include "analyze/why/why_walk_types.h"
 #include "target/process/descriptors.h"
 #include "util/memory.h"
+#include "util/syscall_names.h"
 
 /* ---- end and continuation of a chain ---- */
 
@@ -42,8 +43,11 @@ struct why_verdict why_blocked_follow(struct why_walk *walk, const struct why_bl
 	return (struct why_verdict){
 		.kind = WHY_VERDICT_FOLLOW,
 		.thread = thread,
-		.link = {blocked->kind, why_grade_least(blocked->grade, grade), blocked->object,
-			 blocked->interval->from_ts, blocked->end_ts},
+		.link = {.kind = blocked->kind,
+			 .grade = why_grade_least(blocked->grade, grade),
+			 .object = blocked->object,
+			 .from_ts = blocked->interval->from_ts,
+			 .until_ts = blocked->end_ts},
 	};
 }
 
@@ -108,6 +112,48 @@ struct why_verdict why_blocked_neither_sends(struct why_walk *walk, struct why_b
 		blocked->object = resent->object;
 	blocked->object = object_with(walk, blocked->object, text);
 	return why_blocked_end(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY, MODEL_NONE);
+}
+
+/* ---- no answer ---- */
+
+#define UNANSWERED_TEXT "the timeout expired without an answer"
+#define SILENT_TEXT "does not answer, until the timeout at the other end expires"
+
+/* Whether a step waits for several connections, so that one may have a request that is not
+ * answered. If the server waits for this one alone, the request may be incomplete. */
+static bool is_of_loop(const struct why_walk *walk, const struct why_step *step)
+{
+	return step->syscall >= 0 &&
+	       syscall_name_is_epoll(syscall_name(walk->model->meta->machine, step->syscall));
+}
+
+struct why_verdict why_blocked_unanswered(struct why_walk *walk, struct why_blocked *blocked,
+					  uint32_t server)
+{
+	bool loop = false;
+
+	for (size_t i = 0; i + 1 < walk->depth; i++)
+		if (walk->path[i].thread == server)
+			loop = is_of_loop(walk, &walk->path[i]);
+	walk->path[walk->depth - 1].meaning =
+		strtab_put(walk->why->texts, UNANSWERED_TEXT, strlen(UNANSWERED_TEXT));
+	return why_blocked_end(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY,
+			       loop ? server : MODEL_NONE);
+}
+
+struct why_verdict why_blocked_silent(struct why_walk *walk, struct why_blocked *blocked)
+{
+	struct why_step *step = &walk->path[walk->depth - 1];
+	bool loop = is_of_loop(walk, step);
+
+	if (!blocked->link || !blocked->link->unanswered || walk->depth < 2 ||
+	    (!loop &&
+	     why_socket_peer(walk, blocked->facts.object) != walk->path[walk->depth - 2].thread))
+		return WHY_UNDECIDED;
+	step->meaning = strtab_put(walk->why->texts, SILENT_TEXT, strlen(SILENT_TEXT));
+	blocked->object = blocked->link->object;
+	return why_blocked_end(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY,
+			       loop ? blocked->thread : MODEL_NONE);
 }
 
 /* ---- woken ---- */

@@ -192,6 +192,52 @@ static bool is_of_same_process(const struct why_walk *walk, uint32_t thread)
 	       threads[thread].pid == threads[walk->instance->thread].pid;
 }
 
+/* Whether the chain leads to the thread that the caller asks for, or on from it. */
+static bool leads_through(const struct why_walk *walk, uint32_t culprit)
+{
+	const struct model *model = walk->model;
+
+	if (!walk->through_tid)
+		return false;
+	for (uint32_t i = 0; i < walk->depth; i++)
+		if (model->threads.data[walk->path[i].thread].tid == walk->through_tid)
+			return true;
+	return culprit < model->threads.len &&
+	       model->threads.data[culprit].tid == walk->through_tid;
+}
+
+/* The wait at the end of the path, or the one before the culprit, as an index in model.waits;
+ * MODEL_NONE: its stack is not known. */
+static uint32_t wait_with_stack(const struct why_walk *walk)
+{
+	const struct why_step *last = &walk->path[walk->depth - 1];
+
+	if (last->state != WAFFLE_THREAD_BLOCKED && walk->depth > 1)
+		last--;
+	return last->wait < walk->model->waits.len && walk->model->waits.data[last->wait].user_stack
+		       ? last->wait
+		       : MODEL_NONE;
+}
+
+/* Waits of less than a threshold have no stack, and of many waits only some have. */
+static void note_wait(const struct why_walk *walk, struct why_sum *sum, uint64_t ns)
+{
+	const struct model_wait *waits = walk->model->waits.data;
+	uint32_t wait = wait_with_stack(walk), *most = &sum->part.wait;
+
+	if (wait == MODEL_NONE)
+		return;
+	sum->placed_ns += ns;
+	if (*most != MODEL_NONE && waits[*most].user_stack == waits[wait].user_stack) {
+		sum->votes_ns += ns;
+	} else if (sum->votes_ns < ns) {
+		sum->votes_ns = ns - sum->votes_ns;
+		*most = wait;
+	} else {
+		sum->votes_ns -= ns;
+	}
+}
+
 void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
 {
 	const struct why_step *last = &walk->path[walk->depth - 1];
@@ -204,6 +250,7 @@ void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
 				.span = verdict->span,
 				.object = verdict->object,
 				.lock = lock_held(walk, verdict),
+				.wait = MODEL_NONE,
 				.idle = verdict->idle};
 	uint64_t ns = last->to_ts - last->from_ts;
 	uint32_t site = MODEL_NONE;
@@ -223,6 +270,7 @@ void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
 		grade = WHY_GRADE_UNKNOWN;
 	sum = sum_find(walk, &part, site);
 	sum->part.ns += ns;
+	sum->part.through_ns += leads_through(walk, part.thread) ? ns : 0;
 	sum->part.stretches++;
 	sum->grade_ns[grade] += ns;
 	if (sum->part.lock != part.lock)
@@ -230,6 +278,7 @@ void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
 	why_polls_add(&sum->part.polls, &verdict->polls);
 	why_sampled_add(walk, sum, verdict);
 	why_neighbours_add(walk, sum, &verdict->disk);
+	note_wait(walk, sum, ns);
 	if (ns > sum->longest_ns) {
 		sum->longest_ns = ns;
 		sum->part.span = part.span;

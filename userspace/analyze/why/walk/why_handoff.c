@@ -32,8 +32,11 @@ static uint32_t text_of(struct why_walk *walk, const struct why_leg *leg)
 static void walk_leg(struct why_walk *walk, struct why_instance *instance,
 		     const struct why_leg *leg)
 {
-	struct why_link link = {WAIT_OTHER, leg->grade, text_of(walk, leg), leg->from_ts,
-				leg->to_ts};
+	struct why_link link = {.kind = WAIT_OTHER,
+				.grade = leg->grade,
+				.object = text_of(walk, leg),
+				.from_ts = leg->from_ts,
+				.until_ts = leg->to_ts};
 	struct why_verdict verdict;
 	struct why_step *step;
 

@@ -155,10 +155,13 @@ static void add_sum(struct why_walk *walk, struct why_sum *to, const struct why_
 	why_sampled_join(walk, to, sum);
 	why_neighbours_join(walk, to, sum);
 	to->part.ns += sum->part.ns;
+	to->part.through_ns += sum->part.through_ns;
 	to->part.stretches += sum->part.stretches;
 	if (to->part.lock != sum->part.lock)
 		to->part.lock = 0;
 	to->futex &= sum->futex;
+	to->placed_ns += sum->placed_ns;
+	to->votes_ns += sum->place == to->place ? sum->votes_ns : 0;
 	why_polls_add(&to->part.polls, &sum->part.polls);
 	for (unsigned i = 0; i <= WHY_GRADE_CERTAIN; i++)
 		to->grade_ns[i] += sum->grade_ns[i];
@@ -522,6 +525,8 @@ static void finish(const struct why_walk *walk, struct why_sum *sum,
 	bool doubtful = instance->loss || instance->begun_before || elsewhere;
 
 	sum->part.grade = why_grade_of(sum->grade_ns, sum->part.ns);
+	if (sum->votes_ns < sum->placed_ns - sum->votes_ns)
+		sum->part.wait = MODEL_NONE;
 	if (!why_polls_are(&sum->part.polls, sum->part.stretches, sum->part.ns))
 		sum->part.polls = (struct why_polls){0};
 	if (doubtful && sum->part.grade == WHY_GRADE_CERTAIN)
@@ -596,22 +601,15 @@ static uint32_t place_make(struct why_walk *walk, uint32_t stack, uint64_t ts)
 	return place;
 }
 
-/* Returns where the culprit waits at the end of its longest chain. If it only runs there, that is
- * where the thread before it in the chain waits for it. 0: unknown. */
+/* Returns the text of the place of part.wait; 0: unknown. */
 static uint32_t place_of(struct why_walk *walk, const struct why_sum *sum)
 {
-	const struct why_step *last =
-		&walk->chains.data[sum->chain].steps[sum->part.step_count - 1];
 	const struct model_wait *wait;
 	uint32_t place;
 
-	if (last->state != WAFFLE_THREAD_BLOCKED && sum->part.step_count > 1)
-		last--;
-	if (last->wait >= walk->model->waits.len)
+	if (sum->part.wait == MODEL_NONE)
 		return 0;
-	wait = &walk->model->waits.data[last->wait];
-	if (!wait->user_stack)
-		return 0;
+	wait = &walk->model->waits.data[sum->part.wait];
 	place = map_get(&walk->places, wait->user_stack);
 	if (place == MAP_NONE) {
 		place = place_make(walk, wait->user_stack, wait->from_ts);

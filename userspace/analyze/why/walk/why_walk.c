@@ -339,9 +339,13 @@ static void walk_answer(struct why_walk *walk, const struct why_stretch *stretch
 			const struct why_go_answer *answer)
 {
 	const struct wait_facts facts = {.object = answer->object};
-	struct why_link link = {WAIT_SOCKET, why_grade_least(stretch->grade, WHY_GRADE_LIKELY),
-				wait_object_text(walk->why->texts, &facts, WAIT_SOCKET),
-				answer->from_ts, answer->to_ts};
+	struct why_link link = {
+		.kind = WAIT_SOCKET,
+		.grade = why_grade_least(stretch->grade, WHY_GRADE_LIKELY),
+		.object = wait_object_text(walk->why->texts, &facts, WAIT_SOCKET),
+		.from_ts = answer->from_ts,
+		.until_ts = answer->to_ts,
+	};
 	struct why_step *step = why_walk_push(walk, stretch->thread, WAFFLE_THREAD_BLOCKED,
 					      stretch->from, stretch->to);
 
@@ -436,7 +440,10 @@ static void walk_before(struct why_walk *walk, uint32_t thread, uint64_t from,
 			const struct why_interval *first, const struct why_link *link)
 {
 	uint32_t starter = starter_of(walk, thread, from, first);
-	struct why_link started = {WAIT_OTHER, WHY_GRADE_LIKELY, 0, from, first->from_ts};
+	struct why_link started = {.kind = WAIT_OTHER,
+				   .grade = WHY_GRADE_LIKELY,
+				   .from_ts = from,
+				   .until_ts = first->from_ts};
 	struct why_step *step;
 
 	if (starter == MODEL_NONE) {
