@@ -513,6 +513,38 @@ static void test_connections_to_one_server_are_one_cause(void **state)
 	done(&capture, why);
 }
 
+static void test_connections_with_something_sent_again_are_one_cause(void **state)
+{
+	static const char *const ends[] = {
+		"tcp 127.0.0.1:40001 <-> 127.0.0.1:80, SYN sent again once",
+		"tcp 127.0.0.1:40002 <-> 127.0.0.1:80, SYN sent again once",
+		"tcp 127.0.0.1:40003 <-> 127.0.0.1:80, SYN sent again once",
+		"tcp 127.0.0.1:40004 <-> 127.0.0.1:80, data sent again 16 times or more",
+		"tcp 127.0.0.1:40005 <-> 127.0.0.1:80, data sent again 16 times or more",
+		"tcp 127.0.0.1:40001 <-> 127.0.0.1:80, SYN sent again 2 times",
+	};
+	uint64_t ts = 1010;
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	named(&capture, 12, 10, "server");
+	gets(&capture, 1005, 2, 0, 12, 0, 0, 0);
+	for (uint32_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		ts = ask_over(&capture, ts, i + 1, ends[i], 12);
+	capture_end(&capture, ts, 11, 1);
+	why = ask_span(&capture, 9000);
+	check_part(why, 0, "socket", 300, 12, "certain",
+		   "connections to 127.0.0.1:80 (tcp, SYN sent again once)");
+	check_part(why, 1, "socket", 200, 12, "certain",
+		   "connections to 127.0.0.1:80 (tcp, data sent again 16 times or more)");
+	check_part(why, 2, "socket", 100, 12, "certain",
+		   "socket:[6] (tcp 127.0.0.1:40001 <-> 127.0.0.1:80, SYN sent again 2 times)");
+	assert_int_equal(part_of(why, 0)->connections, 3);
+	done(&capture, why);
+}
+
 static void test_a_connection_that_two_threads_answer_is_one(void **state)
 {
 	struct capture capture;
@@ -594,6 +626,7 @@ int main(void)
 		cmocka_unit_test(test_many_small_objects_of_threads_that_are_alike_are_one_cause),
 		cmocka_unit_test(test_few_objects_and_a_large_one_stay_apart),
 		cmocka_unit_test(test_connections_to_one_server_are_one_cause),
+		cmocka_unit_test(test_connections_with_something_sent_again_are_one_cause),
 		cmocka_unit_test(test_a_connection_that_two_threads_answer_is_one),
 		cmocka_unit_test(test_workers_and_threads_of_a_pool_that_do_the_same_are_one_cause),
 	};
