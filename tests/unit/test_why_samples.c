@@ -408,6 +408,21 @@ static void test_the_jvm_is_known_by_its_library(void **state)
 
 /* ---- spinning ---- */
 
+/* The first stack: the functions of the list, innermost first. */
+static void user_stacks(struct capture *capture, const char *list)
+{
+	char text[128], *state = NULL, *word;
+	uint64_t addresses[4];
+	uint32_t count = 0;
+
+	snprintf(text, sizeof(text), "%s", list);
+	for (word = strtok_r(text, " ", &state); word; word = strtok_r(NULL, " ", &state)) {
+		addresses[count] = function_add(capture, count + 1, word);
+		count++;
+	}
+	stack_add(capture, addresses, count);
+}
+
 static void check_spin(const char *kernel, const char *user, uint8_t spin, int syscall)
 {
 	struct stack_names *names;
@@ -417,7 +432,7 @@ static void check_spin(const char *kernel, const char *user, uint8_t spin, int s
 	struct capture capture;
 
 	capture_begin(&capture, true);
-	user_stack(&capture, 1, user);
+	user_stacks(&capture, user);
 	kernel_stack(&capture, 0xffffffff81000000, kernel ? kernel : "none");
 	capture_task(&capture, 1000, 10, 1, "worker");
 	sample(&capture, 2000, 10, kernel ? 2 : 0, 1, syscall);
@@ -453,6 +468,22 @@ static void test_spinning_is_what_a_function_shows(void **state)
 	check_spin("mutex_lock", "main", SAMPLE_SPIN_NONE, NR_WRITE);
 	/* In the kernel the program's function does not count. */
 	check_spin("vfs_write", "pthread_spin_lock", SAMPLE_SPIN_NONE, NR_WRITE);
+}
+
+static void test_futexes_of_the_allocator_are_what_the_functions_around_them_show(void **state)
+{
+	(void)state;
+	check_spin("futex_wake", "malloc", SAMPLE_SPIN_ALLOCATOR, NR_FUTEX);
+	check_spin("futex_wait", "_int_free.part.0", SAMPLE_SPIN_ALLOCATOR, NR_FUTEX);
+	check_spin("futex_wait", "__GI___libc_free", SAMPLE_SPIN_ALLOCATOR, NR_FUTEX);
+	check_spin("futex_wait", "__GI___lll_lock_wait_private malloc parse", SAMPLE_SPIN_ALLOCATOR,
+		   NR_FUTEX);
+	check_spin("futex_wait", "__lll_lock_wait_private fputs malloc", SAMPLE_SPIN_NONE,
+		   NR_FUTEX);
+	check_spin("futex_wait", "pool_malloc", SAMPLE_SPIN_NONE, NR_FUTEX);
+	check_spin("futex_wait", "pthread_mutex_lock", SAMPLE_SPIN_NONE, NR_FUTEX);
+	check_spin("vfs_write", "malloc", SAMPLE_SPIN_NONE, NR_WRITE);
+	check_spin(NULL, "malloc", SAMPLE_SPIN_NONE, -1);
 }
 
 static void test_percentages_are_as_exact_as_their_samples(void **state)
@@ -503,6 +534,8 @@ int main(void)
 		cmocka_unit_test(test_code_in_no_file_may_be_that_of_a_run_time),
 		cmocka_unit_test(test_the_jvm_is_known_by_its_library),
 		cmocka_unit_test(test_spinning_is_what_a_function_shows),
+		cmocka_unit_test(
+			test_futexes_of_the_allocator_are_what_the_functions_around_them_show),
 		cmocka_unit_test(test_percentages_are_as_exact_as_their_samples),
 		cmocka_unit_test(test_counts_of_many_places_add_up),
 	};
