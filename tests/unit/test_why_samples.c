@@ -470,6 +470,46 @@ static void test_spinning_is_what_a_function_shows(void **state)
 	check_spin("vfs_write", "pthread_spin_lock", SAMPLE_SPIN_NONE, NR_WRITE);
 }
 
+static void check_kernel(const char *function, const char *text)
+{
+	struct stack_names *names;
+	struct sample_places *places;
+	struct strtab *texts = strtab_new();
+	sample_counts counts = {0};
+	struct capture capture;
+	char *found;
+
+	capture_begin(&capture, true);
+	user_stacks(&capture, "work");
+	kernel_stack(&capture, 0xffffffff81000000, function);
+	capture_task(&capture, 1000, 10, 1, "worker");
+	sample(&capture, 2000, 10, 2, 1, -1);
+	capture_load(&capture, 102000);
+	names = stack_names_open(capture.reader, false);
+	strtab_add(texts, "", 0);
+	places = sample_places_new(capture.model, names, texts);
+	sample_counts_add_samples(&counts, places, 0, 1);
+	found = sample_place_text(places, counts.data[0].place);
+	assert_string_equal(found, text);
+	free(found);
+	vec_free(&counts);
+	sample_places_free(places);
+	strtab_free(texts);
+	stack_names_close(names);
+	capture_free(&capture);
+}
+
+static void test_the_kernel_outside_of_system_calls_is_told_by_its_functions(void **state)
+{
+	(void)state;
+	check_kernel("asm_exc_page_fault", "kernel, page fault");
+	check_kernel("sysvec_apic_timer_interrupt", "kernel, interrupt");
+	check_kernel("arch_do_signal_or_restart", "kernel, signals");
+	check_kernel("get_signal", "kernel, signals");
+	check_kernel("__do_sys_rt_sigreturn", "kernel, signals");
+	check_kernel("schedule", "kernel, schedule");
+}
+
 static void test_futexes_of_the_allocator_are_what_the_functions_around_them_show(void **state)
 {
 	(void)state;
@@ -534,6 +574,7 @@ int main(void)
 		cmocka_unit_test(test_code_in_no_file_may_be_that_of_a_run_time),
 		cmocka_unit_test(test_the_jvm_is_known_by_its_library),
 		cmocka_unit_test(test_spinning_is_what_a_function_shows),
+		cmocka_unit_test(test_the_kernel_outside_of_system_calls_is_told_by_its_functions),
 		cmocka_unit_test(
 			test_futexes_of_the_allocator_are_what_the_functions_around_them_show),
 		cmocka_unit_test(test_percentages_are_as_exact_as_their_samples),

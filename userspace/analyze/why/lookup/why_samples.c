@@ -352,6 +352,24 @@ struct kernel_frames {
 	const char *innermost, *meaning;
 };
 
+/* Functions that begin or end a program's handler of a signal, by their beginning. */
+static bool is_of_signal(const char *function)
+{
+	static const char *const rows[] = {
+		"get_signal",
+		"arch_do_signal_or_restart",
+		"do_signal",
+		"__do_sys_rt_sigreturn",
+		"__x64_sys_rt_sigreturn",
+		"__arm64_sys_rt_sigreturn",
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (!strncmp(function, rows[i], strlen(rows[i])))
+			return true;
+	return false;
+}
+
 static void kernel_frame(const struct stack_frame *frame, void *arg)
 {
 	struct kernel_frames *frames = arg;
@@ -364,6 +382,8 @@ static void kernel_frame(const struct stack_frame *frame, void *arg)
 		frames->spin = kernel_spin(frame->function);
 	if (strstr(frame->function, "page_fault"))
 		frames->meaning = "page fault";
+	else if (!frames->meaning && is_of_signal(frame->function))
+		frames->meaning = "signals";
 	else if (!frames->meaning && (strstr(frame->function, "sysvec_") ||
 				      strstr(frame->function, "common_interrupt") ||
 				      strstr(frame->function, "_softirq")))
