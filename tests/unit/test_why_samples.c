@@ -406,6 +406,54 @@ static void test_the_jvm_is_known_by_its_library(void **state)
 	check_jvm("/usr/lib/libjvmtools.so", false);
 }
 
+/* ---- signals ---- */
+
+/* Thread 10 runs from 1000 to 101000, and a timer or thread 60 sends it `count` signals. */
+static struct why_signals signals_of(uint32_t count, int32_t code, bool alone)
+{
+	struct why_signals signals;
+	struct error err = ERROR_INIT;
+	struct capture capture;
+	struct why *why;
+
+	capture_begin(&capture, true);
+	if (!alone)
+		capture_task(&capture, 1000, 11, 10, "other");
+	capture_task(&capture, 1000, 10, 10, "worker");
+	gets(&capture, 1000, 1, 0, 10, 0, 0, 0);
+	capture_span(&capture, 1000, 10, 1);
+	for (uint32_t i = 0; i < count; i++) {
+		struct waffle_rec_signal rec = {
+			.rec = {2000 + i, i ? 10 : 60, WAFFLE_REC_SIGNAL, 1},
+			.target_tid = 10,
+			.target_tgid = 10,
+			.signo = i == 3 ? 10 : 14,
+			.code = code,
+		};
+
+		capture_add(&capture, &rec);
+	}
+	capture_end(&capture, 101000, 10, 1);
+	capture_load(&capture, 102000);
+	capture_must(why_new(&why, capture.model, &(struct why_query){.span_id = 1}, &err), err);
+	signals = why->parts.data[why->instances.data[0].part].signals;
+	why_free(why);
+	capture_free(&capture);
+	return signals;
+}
+
+static void test_many_signals_are_counted_if_it_is_known_who_got_them(void **state)
+{
+	struct why_signals signals = signals_of(9, -2 /* SI_TIMER */, true);
+
+	(void)state;
+	assert_true(signals.count == 8 && signals.signo == 14 && signals.timer);
+	signals = signals_of(9, 0, true);
+	assert_true(signals.count == 8 && !signals.timer);
+	assert_int_equal(signals_of(1, -2, true).count, 0);
+	assert_int_equal(signals_of(9, -2, false).count, 0);
+}
+
 /* ---- spinning ---- */
 
 /* The first stack: the functions of the list, innermost first. */
@@ -573,6 +621,7 @@ int main(void)
 		cmocka_unit_test(test_the_causes_of_all_spans_of_a_name_have_the_samples_of_all),
 		cmocka_unit_test(test_code_in_no_file_may_be_that_of_a_run_time),
 		cmocka_unit_test(test_the_jvm_is_known_by_its_library),
+		cmocka_unit_test(test_many_signals_are_counted_if_it_is_known_who_got_them),
 		cmocka_unit_test(test_spinning_is_what_a_function_shows),
 		cmocka_unit_test(test_the_kernel_outside_of_system_calls_is_told_by_its_functions),
 		cmocka_unit_test(
