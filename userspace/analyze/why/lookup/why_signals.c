@@ -85,9 +85,10 @@ bool why_ended_by_signal(const struct why_walk *walk, uint32_t thread, uint64_t 
 /* ---- signals that take time ---- */
 
 /* What the kernel needs at least to call a handler and to return from it: about 1 us. Signals count
- * if that is a fiftieth of the time. */
+ * if that is a fiftieth of the time, and if they are many: a few are no storm. */
 #define HANDLER_NS 1000u
 #define HANDLER_PARTS 50
+#define SIGNALS_MIN 100
 #define SIGNO_MAX 64
 
 struct why_signals why_signals_of(const struct why_walk *walk, uint32_t thread, uint64_t from,
@@ -112,7 +113,7 @@ struct why_signals why_signals_of(const struct why_walk *walk, uint32_t thread, 
 		if (counts[signal->signo] > counts[most])
 			most = (uint32_t)signal->signo;
 	}
-	if (counts[most] * HANDLER_NS < ran_ns / HANDLER_PARTS)
+	if (counts[most] < SIGNALS_MIN || counts[most] * HANDLER_NS < ran_ns / HANDLER_PARTS)
 		return (struct why_signals){0};
 	return (struct why_signals){counts[most], most, timers[most] == counts[most]};
 }
