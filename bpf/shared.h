@@ -107,8 +107,8 @@ extern bool privileged_seen; /* a target has run a program that gained privilege
 extern bool probes_wide;     /* a probe is armed in all processes */
 extern bool finished; /* set at the end of the capture, so that all recording stops together */
 
-/* The first descriptors that poll(2) or select(2) waits for; -1: none. The count is greater if
- * there are more. 0: another wait, or they are unknown. */
+/* The first descriptors that poll(2) or select(2) waits for, or the one of io_submit(2); -1: none.
+ * The count is greater if there are more. 0: another wait, or they are unknown. */
 struct polled {
 	__u32 count;
 	__u32 descriptors[WAFFLE_POLLED_MAX];
@@ -132,7 +132,8 @@ struct thread_wait {
 	bool uninterruptible, stalls; /* stalls: for memory, according to the kernel */
 	__u8 long_ago; /* from LONG_RECENT, at a long wait, down to 0, at each short one */
 	struct polled polled;
-	__s32 syscall; /* set when the wait ends */
+	__s32 syscall;      /* set when the wait ends */
+	__u64 request_file; /* the same: address of the struct file of its request; 0: none */
 };
 
 /* A thread of the target. */

@@ -7,7 +7,7 @@
 #define SI_KERNEL 0x80 /* include/uapi/asm-generic/siginfo.h */
 #define EIO 5
 
-/* ---- what poll() and select() wait for ---- */
+/* ---- what poll(), select() and io_submit() wait for ---- */
 
 static __always_inline void polled_add(struct polled *polled, __s32 descriptor)
 {
@@ -76,6 +76,30 @@ static long selected_word(__u32 word, void *context)
 	return 0;
 }
 
+/* include/uapi/linux/aio_abi.h: struct iocb.aio_fildes */
+#define IOCB_DESCRIPTOR 20
+#define SUBMITTED_MAX 8
+
+/* io_submit() waits for one of its requests, so all of them have to be for one descriptor. */
+static __always_inline void submitted_read(struct polled *polled, __u64 count, __u64 list)
+{
+	__u32 descriptor = 0, first = 0;
+	__u64 request = 0;
+
+	if (!count || count > SUBMITTED_MAX)
+		return;
+	for (__u32 i = 0; i < SUBMITTED_MAX && i < count; i++) {
+		if (bpf_probe_read_user(&request, sizeof(request), (const void *)(list + i * 8)) ||
+		    bpf_probe_read_user(&descriptor, sizeof(descriptor),
+					(const void *)(request + IOCB_DESCRIPTOR)))
+			return;
+		if (i && descriptor != first)
+			return;
+		first = descriptor;
+	}
+	polled_add(polled, (__s32)first);
+}
+
 __noinline int polled_read(struct polled *polled)
 {
 	__u64 args[WAFFLE_SYSCALL_ARGS], entry;
@@ -84,6 +108,10 @@ __noinline int polled_read(struct polled *polled)
 	if (!polled)
 		return 0;
 	__builtin_memset(polled->descriptors, 0xff, sizeof(polled->descriptors));
+	if (syscall == NR_IO_SUBMIT) {
+		submitted_read(polled, args[1], args[2]);
+		return 0;
+	}
 	if (syscall == NR_SELECT || syscall == NR_PSELECT6) {
 		struct selected selected = {polled, args[0], args[1], args[2]};
 
@@ -413,8 +441,12 @@ __noinline int details_emit(struct thread_wait *wait, __u64 who, __u64 files, __
 		return 0;
 	if (polled)
 		descriptor = wait->polled.descriptors[0];
-	if (polled <= 1)
+	if (wait->request_file) {
+		file = (struct file *)wait->request_file;
+		descriptor = -1;
+	} else if (polled <= 1) {
 		file = file_in(table, descriptor);
+	}
 	if (file && is_epoll(wait))
 		file = epoll_ready(file, &descriptor) ?: file;
 	if (file)

@@ -47,6 +47,7 @@ struct waffle_frequency {
 #define NR_SELECT 23
 #define NR_PSELECT6 270
 #define NR_PPOLL 271
+#define NR_IO_SUBMIT 209
 #define NR_EPOLL_WAIT 232
 #define NR_EPOLL_PWAIT 281
 #elif defined(__TARGET_ARCH_arm64)
@@ -54,6 +55,7 @@ struct waffle_frequency {
 #define NR_SENDFILE 71
 #define NR_PSELECT6 72
 #define NR_PPOLL 73
+#define NR_IO_SUBMIT 2
 #define NR_POLL NR_PPOLL /* the architecture has neither poll() nor select() */
 #define NR_SELECT NR_PSELECT6
 #define NR_EPOLL_PWAIT 22
@@ -64,6 +66,7 @@ struct waffle_frequency {
 #define ANON_INODE_FS_MAGIC 0x09041934 /* include/uapi/linux/magic.h */
 #define PF_KTHREAD 0x00200000          /* include/linux/sched.h */
 #define PF_EXITING 0x00000004
+#define PF_IO_WORKER 0x00000010
 #define FAULTS_GAP_NS 1000000 /* minor page faults of a thread are reported together */
 
 /* A bit for each CPU: whether ends of page faults are reported there. On a CPU that has just come
@@ -235,15 +238,15 @@ static __always_inline bool faults_are_counted(void)
 	return fault_cpus[(cpu >> 6) & (WAFFLE_CPU_WORDS - 1)] >> (cpu & 63) & 1;
 }
 
-/* Notes which descriptors poll(2) or select(2) of the current thread waits for. The lists are in
- * the memory of the thread, which can be read only while the thread still has its CPU. Global, so
- * that the verifier checks it once. */
+/* Notes which descriptors poll(2), select(2) or io_submit(2) of the current thread waits for. The
+ * lists are in the memory of the thread, which can be read only while the thread still has its CPU.
+ * Global, so that the verifier checks it once. */
 int polled_read(struct polled *polled);
 
-static __always_inline bool is_poll(__s32 syscall)
+static __always_inline bool has_polled(__s32 syscall)
 {
 	return syscall == NR_POLL || syscall == NR_PPOLL || syscall == NR_SELECT ||
-	       syscall == NR_PSELECT6;
+	       syscall == NR_PSELECT6 || syscall == NR_IO_SUBMIT;
 }
 
 /* The kernel counts the task's wait as memory pressure (PSI). */
@@ -344,7 +347,7 @@ static __always_inline void wait_begin(void *ctx, struct thread_wait *wait,
 	wait->uninterruptible = blocks && task_state & WAFFLE_TASK_UNINTERRUPTIBLE;
 	wait->stalls = wait->uninterruptible && task_stalls(task);
 	wait->polled.count = 0;
-	if (is_poll(syscall) && config.wait_sources & WAFFLE_WAIT_FILES)
+	if (has_polled(syscall) && config.wait_sources & WAFFLE_WAIT_FILES)
 		polled_read(&wait->polled);
 	/* A page fault that ended in a signal was never counted by the kernel. */
 	if (task_state & (WAFFLE_TASK_STOPPED | WAFFLE_TASK_TRACED) ||
@@ -398,6 +401,30 @@ static __always_inline struct file *file_in(struct fdtable *table, __u32 descrip
  * verifier checks it once. */
 int details_emit(struct thread_wait *wait, __u64 who, __u64 files, __u32 descriptor, __u64 now);
 
+/*
+ * The file of the request that a worker of io_uring executes, which has no descriptor. The worker
+ * keeps its request until that is done. 0: the task is no such worker, it has no request, or that
+ * has no file.
+ */
+static __always_inline __u64 request_file(struct task_struct *task)
+{
+	struct io_worker *worker;
+	struct io_wq_work *work;
+
+	if (!(task_untrusted(task)->flags & PF_IO_WORKER) ||
+	    !bpf_core_field_exists(task->worker_private) ||
+	    !bpf_core_field_exists(struct io_worker, cur_work) ||
+	    !bpf_core_field_exists(struct io_kiocb, file))
+		return 0;
+	worker = BPF_CORE_READ(task, worker_private);
+	work = BPF_CORE_READ(worker, cur_work);
+	if (!work)
+		return 0;
+	return (__u64)BPF_CORE_READ(
+		(struct io_kiocb *)((void *)work - bpf_core_field_offset(struct io_kiocb, work)),
+		file);
+}
+
 static __noinline __attribute__((unused)) void wait_emit(struct thread_wait *wait,
 							 struct task_struct *task, __u64 now)
 {
@@ -405,7 +432,9 @@ static __noinline __attribute__((unused)) void wait_emit(struct thread_wait *wai
 	struct fdtable *files = NULL;
 	__u32 descriptor;
 
+	wait->request_file = 0;
 	if (config.wait_sources & WAFFLE_WAIT_FILES) {
+		wait->request_file = request_file(task);
 		wait->syscall = task_syscall(task, args);
 		if (call_is_in(config.descriptor_calls, wait->syscall) || wait->polled.count)
 			files = files_of(task);

@@ -233,6 +233,7 @@ struct task_struct {
 	struct pid *thread_pid;
 	unsigned long sas_ss_sp, sas_ss_size;
 	unsigned long min_flt, maj_flt;
+	void *worker_private;
 	char comm[16];
 };
 
@@ -315,6 +316,19 @@ struct epitem {
 	struct list_head rdllink;
 	struct epoll_filefd ffd;
 	struct eventpoll *ep;
+};
+
+struct io_wq_work {
+	unsigned int cancel_seq;
+};
+
+struct io_worker {
+	struct io_wq_work *cur_work;
+};
+
+struct io_kiocb {
+	struct file *file;
+	struct io_wq_work work;
 };
 
 struct fdtable {

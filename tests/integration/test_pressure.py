@@ -103,6 +103,17 @@ def test_a_disk_read_names_the_limit_of_its_cgroup(run, causes, cgroup, file, wa
 
 
 @tries(3)
+@pytest.mark.parametrize("arguments", (("ring-sync",), ("submit", 65536)))
+def test_a_write_is_one_to_its_file_if_no_argument_of_the_system_call_names_it(run, causes, cgroup, file, arguments):
+    """A worker of io_uring executes the request, and io_submit() has a list of them."""
+    device = os.stat(file).st_dev
+    limit = f"{os.major(device)}:{os.minor(device)} "
+    folder = cgroup("io", {"blkio.throttle.write_bps_device": f"{limit}{MIB}", "io.max": f"{limit}wbps={MIB}"})
+    found, _ = causes(run("victim", folder, arguments[0], file, *arguments[1:]))
+    assert found[0][0] == "disk-write" and found[0][1].startswith(f"{file} (ext4)") and found[0][2] > 0.5, found
+
+
+@tries(3)
 def test_a_wait_for_memory_names_the_limit_and_who_uses_the_memory(run, causes, cgroup, tmp_path):
     folder = cgroup("memory", {"memory.limit_in_bytes": str(64 * MIB), "memory.max": str(64 * MIB)})
     run("holder", folder, "hold", 30 * MIB)

@@ -513,6 +513,88 @@ static void test_connections_to_one_server_are_one_cause(void **state)
 	done(&capture, why);
 }
 
+static void test_connections_with_something_sent_again_are_one_cause(void **state)
+{
+	static const char *const ends[] = {
+		"tcp 127.0.0.1:40001 <-> 127.0.0.1:80, SYN sent again once",
+		"tcp 127.0.0.1:40002 <-> 127.0.0.1:80, SYN sent again once",
+		"tcp 127.0.0.1:40003 <-> 127.0.0.1:80, SYN sent again once",
+		"tcp 127.0.0.1:40004 <-> 127.0.0.1:80, data sent again 16 times or more",
+		"tcp 127.0.0.1:40005 <-> 127.0.0.1:80, data sent again 16 times or more",
+		"tcp 127.0.0.1:40001 <-> 127.0.0.1:80, SYN sent again 2 times",
+	};
+	uint64_t ts = 1010;
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	named(&capture, 12, 10, "server");
+	gets(&capture, 1005, 2, 0, 12, 0, 0, 0);
+	for (uint32_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		ts = ask_over(&capture, ts, i + 1, ends[i], 12);
+	capture_end(&capture, ts, 11, 1);
+	why = ask_span(&capture, 9000);
+	check_part(why, 0, "socket", 300, 12, "certain",
+		   "connections to 127.0.0.1:80 (tcp, SYN sent again once)");
+	check_part(why, 1, "socket", 200, 12, "certain",
+		   "connections to 127.0.0.1:80 (tcp, data sent again 16 times or more)");
+	check_part(why, 2, "socket", 100, 12, "certain",
+		   "socket:[6] (tcp 127.0.0.1:40001 <-> 127.0.0.1:80, SYN sent again 2 times)");
+	assert_int_equal(part_of(why, 0)->connections, 3);
+	done(&capture, why);
+}
+
+/* An interrupt ends the wait of thread 11 for a server, which has the connections at `ends`. */
+static struct why *connects_to(struct capture *capture, const char *const *ends, uint32_t count)
+{
+	begin(capture);
+	object(capture, "socket:[1]", "tcp 127.0.0.1:40001 <-> 127.0.0.1:80, SYN sent again once");
+	kernel_stack(capture, 0x1000, "tcp_rcv_state_process");
+	for (uint32_t i = 0; i < count; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "socket:[%" PRIu32 "]", i + 2);
+		object(capture, name, ends[i]);
+		named(capture, 20 + i, 20 + i / 2, "server");
+		gets(capture, 1003, 2, 0, 20 + i, 0, 0, 0);
+		waits(capture, 1004, 2, 20 + i, 0, S, NR_READ, 5, 0, 0);
+		wait_details(capture, 1004, 1006, 20 + i, i + 2, 0, 0);
+		gets(capture, 1006, 2, 0, 20 + i, 0, 1006, SOFT);
+		waits(capture, 1007, 2, 20 + i, 0, S, NR_NANOSLEEP, 0, 0, 0);
+	}
+	waits(capture, 1010, 1, 11, 0, S, NR_CONNECT, 4, 0, 0);
+	wait_details(capture, 1010, 2010, 11, 1, 0, 0);
+	wake_details(capture, 2010, 0, 11, 1, SOFT);
+	gets(capture, 2010, 1, 0, 11, 0, 2010, SOFT);
+	capture_end(capture, 2020, 11, 1);
+	return ask_span(capture, 9000);
+}
+
+static void test_a_connection_whose_syn_was_sent_again_names_the_server(void **state)
+{
+	static const char *const one[] = {"tcp 127.0.0.1:80 <-> 127.0.0.1:50001",
+					  "tcp 127.0.0.1:80 <-> 127.0.0.1:50002"};
+	static const char *const others[] = {"tcp 127.0.0.1:80 <-> 127.0.0.1:50001",
+					     "tcp 127.0.0.1:81 <-> 127.0.0.1:50002",
+					     "tcp 127.0.0.1:80 <-> 127.0.0.1:50003"};
+	static const char *const text =
+		"socket:[1] (tcp 127.0.0.1:40001 <-> 127.0.0.1:80, SYN sent again once)";
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	why = connects_to(&capture, one, 1);
+	check_part(why, 0, "socket", 1000, 20, "likely", text);
+	done(&capture, why);
+	why = connects_to(&capture, one, 2);
+	check_part(why, 0, "socket", 1000, 20, "likely", text);
+	done(&capture, why);
+	why = connects_to(&capture, others, 3);
+	check_part(why, 0, "socket", 1000, 0, "likely", text);
+	done(&capture, why);
+}
+
 static void test_a_connection_that_two_threads_answer_is_one(void **state)
 {
 	struct capture capture;
@@ -594,6 +676,8 @@ int main(void)
 		cmocka_unit_test(test_many_small_objects_of_threads_that_are_alike_are_one_cause),
 		cmocka_unit_test(test_few_objects_and_a_large_one_stay_apart),
 		cmocka_unit_test(test_connections_to_one_server_are_one_cause),
+		cmocka_unit_test(test_connections_with_something_sent_again_are_one_cause),
+		cmocka_unit_test(test_a_connection_whose_syn_was_sent_again_names_the_server),
 		cmocka_unit_test(test_a_connection_that_two_threads_answer_is_one),
 		cmocka_unit_test(test_workers_and_threads_of_a_pool_that_do_the_same_are_one_cause),
 	};

@@ -867,8 +867,6 @@ static void test_many_locks_of_one_process(void **state)
 	end_ts = END_TS;
 }
 
-#define NR_CONNECT 42
-
 /* A thread that waits in connect() from the begin of the capture, and one that began later. A
  * record with the same end has what each waits for. */
 static void test_open_waits_have_the_file_that_was_read_at_the_end(void **state)

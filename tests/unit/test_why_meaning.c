@@ -181,27 +181,28 @@ static const struct worker_row *worker_of(const char *comm, const char *stack)
 	return worker_find(comm, functions, count);
 }
 
-static void check_worker(const char *comm, const char *stack, const char *text, bool writes)
+static void check_worker(const char *comm, const char *stack, const char *text,
+			 enum worker_for what)
 {
 	const struct worker_row *row = worker_of(comm, stack);
 
 	assert_non_null(row);
 	assert_string_equal(row->text, text);
-	assert_int_equal(row->writes, writes);
+	assert_int_equal(row->what, what);
 }
 
 static void test_threads_of_the_kernel_are_named_by_their_work(void **state)
 {
 	(void)state;
-	check_worker("rcu_preempt", "", "RCU grace periods", false);
-	check_worker("jbd2/vda1-8", "", "commits of the journal (jbd2)", true);
-	check_worker("kswapd0", "", "memory reclaim", false);
+	check_worker("rcu_preempt", "", "RCU grace periods", WORKER_OTHER);
+	check_worker("jbd2/vda1-8", "", "commits of the journal (jbd2)", WORKER_WRITES);
+	check_worker("kswapd0", "", "memory reclaim", WORKER_OTHER);
 	check_worker("kworker/u8:2",
 		     "try_to_wake_up finish_writeback wb_workfn process_one_work "
 		     "worker_thread kthread",
-		     "write-back of dirty pages", true);
+		     "write-back of dirty pages", WORKER_WRITES);
 	check_worker("kworker/1:0", "wake_up ? wait_rcu_exp_gp process_one_work.isra.0",
-		     "RCU grace periods", false);
+		     "RCU grace periods", WORKER_OTHER);
 	/* A worker's name does not show its work, and a program's functions are none of it. */
 	assert_null(worker_of("kworker/u8:2", ""));
 	assert_null(worker_of("kworker/u8:2", "complete ? process_one_work"));
@@ -265,7 +266,10 @@ static void print_workers(FILE *out)
 		fprintf(out, "| %s | ", row->text);
 		print_list(out, "threads ", row->comms);
 		print_list(out, "functions ", row->functions);
-		fprintf(out, " | %s |\n", row->writes ? "`disk-write`" : "`not-recorded`");
+		fprintf(out, " | %s |\n",
+			row->what == WORKER_WRITES ? "`disk-write`"
+			: row->what == WORKER_ENDS ? "`disk-read` or `disk-write`"
+						   : "`not-recorded`");
 	}
 }
 

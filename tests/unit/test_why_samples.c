@@ -430,7 +430,70 @@ static void test_the_jvm_is_known_by_its_library(void **state)
 	check_jvm("/usr/lib/libjvmtools.so", false);
 }
 
+/* ---- signals ---- */
+
+/* Thread 10 runs from 1000 to 101000, and a timer or thread 60 sends it `count` signals. */
+static struct why_signals signals_of(uint32_t count, int32_t code, bool alone)
+{
+	struct why_signals signals;
+	struct error err = ERROR_INIT;
+	struct capture capture;
+	struct why *why;
+
+	capture_begin(&capture, true);
+	if (!alone)
+		capture_task(&capture, 1000, 11, 10, "other");
+	capture_task(&capture, 1000, 10, 10, "worker");
+	gets(&capture, 1000, 1, 0, 10, 0, 0, 0);
+	capture_span(&capture, 1000, 10, 1);
+	for (uint32_t i = 0; i < count; i++) {
+		struct waffle_rec_signal rec = {
+			.rec = {2000 + i, i ? 10 : 60, WAFFLE_REC_SIGNAL, 1},
+			.target_tid = 10,
+			.target_tgid = 10,
+			.signo = i == 3 ? 10 : 14,
+			.code = code,
+		};
+
+		capture_add(&capture, &rec);
+	}
+	capture_end(&capture, 101000, 10, 1);
+	capture_load(&capture, 102000);
+	capture_must(why_new(&why, capture.model, &(struct why_query){.span_id = 1}, &err), err);
+	signals = why->parts.data[why->instances.data[0].part].signals;
+	why_free(why);
+	capture_free(&capture);
+	return signals;
+}
+
+static void test_many_signals_are_counted_if_it_is_known_who_got_them(void **state)
+{
+	struct why_signals signals = signals_of(109, -2 /* SI_TIMER */, true);
+
+	(void)state;
+	assert_true(signals.count == 108 && signals.signo == 14 && signals.timer);
+	signals = signals_of(109, 0, true);
+	assert_true(signals.count == 108 && !signals.timer);
+	assert_int_equal(signals_of(9, -2, true).count, 0);
+	assert_int_equal(signals_of(109, -2, false).count, 0);
+}
+
 /* ---- spinning ---- */
+
+/* The first stack: the functions of the list, innermost first. */
+static void user_stacks(struct capture *capture, const char *list)
+{
+	char text[128], *state = NULL, *word;
+	uint64_t addresses[4];
+	uint32_t count = 0;
+
+	snprintf(text, sizeof(text), "%s", list);
+	for (word = strtok_r(text, " ", &state); word; word = strtok_r(NULL, " ", &state)) {
+		addresses[count] = function_add(capture, count + 1, word);
+		count++;
+	}
+	stack_add(capture, addresses, count);
+}
 
 static void check_spin(const char *kernel, const char *user, uint8_t spin, int syscall)
 {
@@ -441,7 +504,7 @@ static void check_spin(const char *kernel, const char *user, uint8_t spin, int s
 	struct capture capture;
 
 	capture_begin(&capture, true);
-	user_stack(&capture, 1, user);
+	user_stacks(&capture, user);
 	kernel_stack(&capture, 0xffffffff81000000, kernel ? kernel : "none");
 	capture_task(&capture, 1000, 10, 1, "worker");
 	sample(&capture, 2000, 10, kernel ? 2 : 0, 1, syscall);
@@ -477,6 +540,62 @@ static void test_spinning_is_what_a_function_shows(void **state)
 	check_spin("mutex_lock", "main", SAMPLE_SPIN_NONE, NR_WRITE);
 	/* In the kernel the program's function does not count. */
 	check_spin("vfs_write", "pthread_spin_lock", SAMPLE_SPIN_NONE, NR_WRITE);
+}
+
+static void check_kernel(const char *function, const char *text)
+{
+	struct stack_names *names;
+	struct sample_places *places;
+	struct strtab *texts = strtab_new();
+	sample_counts counts = {0};
+	struct capture capture;
+	char *found;
+
+	capture_begin(&capture, true);
+	user_stacks(&capture, "work");
+	kernel_stack(&capture, 0xffffffff81000000, function);
+	capture_task(&capture, 1000, 10, 1, "worker");
+	sample(&capture, 2000, 10, 2, 1, -1);
+	capture_load(&capture, 102000);
+	names = stack_names_open(capture.reader, false);
+	strtab_add(texts, "", 0);
+	places = sample_places_new(capture.model, names, texts);
+	sample_counts_add_samples(&counts, places, 0, 1);
+	found = sample_place_text(places, counts.data[0].place);
+	assert_string_equal(found, text);
+	free(found);
+	vec_free(&counts);
+	sample_places_free(places);
+	strtab_free(texts);
+	stack_names_close(names);
+	capture_free(&capture);
+}
+
+static void test_the_kernel_outside_of_system_calls_is_told_by_its_functions(void **state)
+{
+	(void)state;
+	check_kernel("asm_exc_page_fault", "kernel, page fault");
+	check_kernel("sysvec_apic_timer_interrupt", "kernel, interrupt");
+	check_kernel("arch_do_signal_or_restart", "kernel, signals");
+	check_kernel("get_signal", "kernel, signals");
+	check_kernel("__do_sys_rt_sigreturn", "kernel, signals");
+	check_kernel("schedule", "kernel, schedule");
+}
+
+static void test_futexes_of_the_allocator_are_what_the_functions_around_them_show(void **state)
+{
+	(void)state;
+	check_spin("futex_wake", "malloc", SAMPLE_SPIN_ALLOCATOR, NR_FUTEX);
+	check_spin("futex_wait", "_int_free.part.0", SAMPLE_SPIN_ALLOCATOR, NR_FUTEX);
+	check_spin("futex_wait", "__GI___libc_free", SAMPLE_SPIN_ALLOCATOR, NR_FUTEX);
+	check_spin("futex_wait", "__GI___lll_lock_wait_private malloc parse", SAMPLE_SPIN_ALLOCATOR,
+		   NR_FUTEX);
+	check_spin("futex_wait", "__lll_lock_wait_private fputs malloc", SAMPLE_SPIN_NONE,
+		   NR_FUTEX);
+	check_spin("futex_wait", "pool_malloc", SAMPLE_SPIN_NONE, NR_FUTEX);
+	check_spin("futex_wait", "pthread_mutex_lock", SAMPLE_SPIN_NONE, NR_FUTEX);
+	check_spin("vfs_write", "malloc", SAMPLE_SPIN_NONE, NR_WRITE);
+	check_spin(NULL, "malloc", SAMPLE_SPIN_NONE, -1);
 }
 
 static void test_percentages_are_as_exact_as_their_samples(void **state)
@@ -527,7 +646,11 @@ int main(void)
 		cmocka_unit_test(test_the_causes_of_all_spans_of_a_name_have_the_samples_of_all),
 		cmocka_unit_test(test_code_in_no_file_may_be_that_of_a_run_time),
 		cmocka_unit_test(test_the_jvm_is_known_by_its_library),
+		cmocka_unit_test(test_many_signals_are_counted_if_it_is_known_who_got_them),
 		cmocka_unit_test(test_spinning_is_what_a_function_shows),
+		cmocka_unit_test(test_the_kernel_outside_of_system_calls_is_told_by_its_functions),
+		cmocka_unit_test(
+			test_futexes_of_the_allocator_are_what_the_functions_around_them_show),
 		cmocka_unit_test(test_percentages_are_as_exact_as_their_samples),
 		cmocka_unit_test(test_counts_of_many_places_add_up),
 	};

@@ -449,6 +449,119 @@ static void test_files_of_memory_wait_for_no_disk(void **state)
 	done(&capture, why);
 }
 
+/* Thread 11 waits from 1020 to 1200 in `syscall` for object 1, if any. A worker of the kernel, 60,
+ * issues a request for a write at 1180, after a limit held it back, and it ends at 1190. `waker`,
+ * with stack 1, ends the wait. */
+static struct why *ask_request(struct capture *capture, int syscall, uint16_t state,
+			       uint32_t object, uint32_t waker, unsigned flags, uint32_t io_flags)
+{
+	named(capture, 60, 60, "kworker/1:0");
+	waits(capture, 1020, 1, 11, 0, state, syscall, 0x9000, 0, 0);
+	if (io_flags)
+		io_done(capture, 1180, 1190, 60, io_flags);
+	wake_details(capture, 1200, waker, 11, 1, flags);
+	gets(capture, 1200, 1, 0, 11, waker, 1200, flags);
+	wait_details(capture, 1020, 1200, 11, object, 0, 0);
+	capture_end(capture, 1210, 11, 1);
+	return ask_span(capture, 1300);
+}
+
+static const char *const ends_request[] = {"iomap_dio_bio_end_io", "blk_update_request"};
+static const char *const ends_direct[] = {"aio_complete", "aio_complete_rw", "process_one_work"};
+
+static void test_a_request_that_a_worker_issued_ends_direct_io(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	file_on(&capture, "/data/seg", 8);
+	kernel_stack_of(&capture, 0x9100, ends_request, LENGTH(ends_request));
+	why = ask_request(&capture, NR_IO_SUBMIT, D, 1, 0, SOFT, WAFFLE_IO_WRITE);
+	check_part(why, 0, "disk-write", 180, 11, "certain", "/data/seg (ext4)");
+	done(&capture, why);
+	/* The request may be to another device. */
+	begin(&capture);
+	kernel_stack_of(&capture, 0x9100, ends_request, LENGTH(ends_request));
+	why = ask_request(&capture, NR_IO_SUBMIT, D, 0, 0, SOFT, WAFFLE_IO_WRITE);
+	check_part(why, 0, "disk-write", 180, 11, "likely", "");
+	done(&capture, why);
+	/* No request is recorded. */
+	begin(&capture);
+	kernel_stack_of(&capture, 0x9100, ends_request, LENGTH(ends_request));
+	why = ask_request(&capture, NR_IO_SUBMIT, D, 0, 0, SOFT, 0);
+	check_part(why, 0, "interrupt", 180, 0, "likely", "");
+	done(&capture, why);
+	/* The interrupt was for something else. */
+	begin(&capture);
+	file_on(&capture, "/data/seg", 8);
+	kernel_stack(&capture, 0x9100, "complete");
+	why = ask_request(&capture, NR_IO_SUBMIT, D, 1, 0, SOFT, WAFFLE_IO_WRITE);
+	check_part(why, 0, "interrupt", 180, 0, "likely", "/data/seg (ext4)");
+	done(&capture, why);
+}
+
+static void test_a_worker_that_ends_direct_io_stands_for_the_request(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	kernel_stack_of(&capture, 0x9100, ends_direct, LENGTH(ends_direct));
+	why = ask_request(&capture, NR_IO_GETEVENTS, S, 0, 60, 0, WAFFLE_IO_WRITE);
+	check_part(why, 0, "disk-write", 180, 11, "likely", "");
+	done(&capture, why);
+	begin(&capture);
+	kernel_stack_of(&capture, 0x9100, ends_direct, LENGTH(ends_direct));
+	why = ask_request(&capture, NR_IO_GETEVENTS, S, 0, 60, 0, WAFFLE_IO_SYNC);
+	check_part(why, 0, "disk-read", 180, 11, "likely", "");
+	done(&capture, why);
+	/* Direct I/O without a device, as that of a network file system. */
+	begin(&capture);
+	kernel_stack_of(&capture, 0x9100, ends_direct, LENGTH(ends_direct));
+	why = ask_request(&capture, NR_IO_GETEVENTS, S, 0, 60, 0, 0);
+	check_part(why, 0, "not-recorded", 180, 60, "likely", "kernel: ends of direct I/O");
+	done(&capture, why);
+}
+
+/* Thread 11 works for io_uring. It waits for requests, uninterruptibly, and for new ones. Only the
+ * longer waits are recorded, with these objects. */
+static struct why *ask_requests(struct capture *capture, const uint32_t *objects, size_t count)
+{
+	uint64_t ts = 1020;
+
+	begin(capture);
+	file_on(capture, "/data/wal", 8);
+	file_on(capture, "/data/index", 8);
+	object(capture, "anon_inode:[io_uring]", "");
+	for (size_t i = 0; i < count; i++, ts += 100) {
+		waits(capture, ts, 1, 11, 0, objects[i] == 3 ? S : D, NR_IO_URING_ENTER, 0, 0, 0);
+		io_done(capture, ts + 1, ts + 49, 11, WAFFLE_IO_WRITE);
+		gets(capture, ts + 50, 1, 0, 11, 0, ts + 50, SOFT);
+		if (objects[i])
+			wait_details(capture, ts, ts + 50, 11, objects[i], 0, 0);
+	}
+	capture_end(capture, ts, 11, 1);
+	return ask_span(capture, ts + 100);
+}
+
+static void test_short_requests_of_io_uring_have_the_only_file_of_others(void **state)
+{
+	static const uint32_t one[] = {1, 0, 3, 0, 1}, several[] = {1, 0, 3, 0, 2};
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	why = ask_requests(&capture, one, LENGTH(one));
+	check_part(why, 1, "disk-write", 200, 11, "likely", "/data/wal (ext4)");
+	done(&capture, why);
+	why = ask_requests(&capture, several, LENGTH(several));
+	check_part(why, 1, "disk-write", 100, 11, "certain", "");
+	done(&capture, why);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -466,6 +579,9 @@ int main(void)
 		cmocka_unit_test(test_the_mapped_file_is_the_one_of_that_time),
 		cmocka_unit_test(test_a_lock_of_the_kernel_is_named_by_its_stack),
 		cmocka_unit_test(test_files_of_memory_wait_for_no_disk),
+		cmocka_unit_test(test_a_request_that_a_worker_issued_ends_direct_io),
+		cmocka_unit_test(test_a_worker_that_ends_direct_io_stands_for_the_request),
+		cmocka_unit_test(test_short_requests_of_io_uring_have_the_only_file_of_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

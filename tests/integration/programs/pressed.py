@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Uses a disk or memory until it is killed, as a thread of this name and in this cgroup, if any:
-pressed.py NAME CGROUP read FILE BYTES | ring FILE BYTES | again FILE | write FILE |
+pressed.py NAME CGROUP read FILE BYTES | ring FILE BYTES | ring-sync FILE | submit FILE BYTES |
+again FILE | write FILE |
 touch FILE | hold BYTES."""
 
 import ctypes
@@ -22,28 +23,66 @@ def read(path, size):
 
 IO_URING_SETUP, IO_URING_ENTER = 425, 426
 SQ_TAIL, SQ_ARRAY, CQ_HEAD, CQES, WORDS = 11, 16, 20, 25, 30  # words of struct io_uring_params
-OP_READ, GETEVENTS = 22, 1
+OP_FSYNC, OP_READ, GETEVENTS = 3, 22, 1
 
 
-def ring(path, size):
-    """The same by io_uring, one request at a time. What waits for it names no file."""
-    size, libc, params = int(size), ctypes.CDLL(None, use_errno=True), (ctypes.c_uint32 * WORDS)()
-    file = os.open(path, os.O_RDONLY | os.O_DIRECT)
-    buffer, blocks = mmap.mmap(-1, size), os.fstat(file).st_size // size
-    address = ctypes.addressof(ctypes.c_char.from_buffer(buffer))
+def ring_open():
+    """Returns a function that gives a request to io_uring, and waits for it."""
+    libc, params = ctypes.CDLL(None, use_errno=True), (ctypes.c_uint32 * WORDS)()
     fd = libc.syscall(IO_URING_SETUP, 1, params)
     assert fd >= 0, os.strerror(ctypes.get_errno())
     submitted, completed, entries = (mmap.mmap(fd, length, offset=offset)
                                      for length, offset in ((params[SQ_ARRAY] + 4, 0),
                                                             (params[CQES] + 32, 0x8000000), (64, 0x10000000)))
     count = 0
-    while True:
-        offset = random.randrange(blocks) * size
-        struct.pack_into("BBHiQQIIQ24x", entries, 0, OP_READ, 0, 0, file, offset, address, size, 0, 0)
+
+    def request(operation, file, offset=0, address=0, size=0):
+        nonlocal count
+        struct.pack_into("BBHiQQIIQ24x", entries, 0, operation, 0, 0, file, offset, address, size, 0, 0)
         count += 1
         struct.pack_into("I", submitted, params[SQ_TAIL], count)
         assert libc.syscall(IO_URING_ENTER, fd, 1, 1, GETEVENTS, None, 0) == 1
         struct.pack_into("I", completed, params[CQ_HEAD], count)
+
+    return request
+
+
+def ring(path, size):
+    """The same by io_uring, one request at a time. What waits for it names no file."""
+    size, request = int(size), ring_open()
+    file = os.open(path, os.O_RDONLY | os.O_DIRECT)
+    buffer, blocks = mmap.mmap(-1, size), os.fstat(file).st_size // size
+    address = ctypes.addressof(ctypes.c_char.from_buffer(buffer))
+    while True:
+        request(OP_READ, file, random.randrange(blocks) * size, address, size)
+
+
+def ring_sync(path):
+    """A worker of io_uring waits for the file."""
+    request, file, block = ring_open(), os.open(path, os.O_RDWR), os.urandom(65536)
+    while True:
+        os.pwrite(file, block, 0)
+        request(OP_FSYNC, file)
+
+
+IO_SETUP, IO_GETEVENTS, IO_SUBMIT, COMMAND_WRITE = 206, 208, 209, 1
+
+
+def submit(path, size):
+    """Writes that extend a file, by io_submit(), which waits for them."""
+    size, libc, context = int(size), ctypes.CDLL(None, use_errno=True), ctypes.c_uint64()
+    file, buffer, count = os.open(path, os.O_RDWR | os.O_DIRECT | os.O_TRUNC), mmap.mmap(-1, size), 0
+    address = ctypes.addressof(ctypes.c_char.from_buffer(buffer))
+    request, event = ctypes.create_string_buffer(64), ctypes.create_string_buffer(32)
+    requests = ctypes.c_void_p(ctypes.addressof(request))
+    assert libc.syscall(IO_SETUP, 1, ctypes.byref(context)) == 0
+    while True:
+        if count % 64 == 0:
+            os.ftruncate(file, 0)
+        struct.pack_into("QIIHhIQQq", request, 0, 0, 0, 0, COMMAND_WRITE, 0, file, address, size, count % 64 * size)
+        assert libc.syscall(IO_SUBMIT, context, 1, ctypes.byref(requests)) == 1, os.strerror(ctypes.get_errno())
+        assert libc.syscall(IO_GETEVENTS, context, 1, 1, event, None) == 1
+        count += 1
 
 
 def again(path):
@@ -86,4 +125,5 @@ if cgroup:
     with open(f"{cgroup}/cgroup.procs", "w", encoding="utf-8") as procs:
         procs.write(str(os.getpid()))
 print("ready", flush=True)
-{"read": read, "ring": ring, "again": again, "write": write, "touch": touch, "hold": hold}[mode](*arguments)
+{"read": read, "ring": ring, "ring-sync": ring_sync, "submit": submit, "again": again, "write": write,
+ "touch": touch, "hold": hold}[mode](*arguments)

@@ -170,6 +170,13 @@ static inline bool why_neighbour_counts(const struct why_neighbour *neighbour, u
 	return neighbour->bytes && neighbour->ns >= ns / 10;
 }
 
+/* The signal that a thread got most often. */
+struct why_signals {
+	uint64_t count; /* 0: too few to matter, or it is not known which thread got them */
+	uint32_t signo;
+	bool timer; /* all of them came from a timer of POSIX: SI_TIMER */
+};
+
 /* The time of an instance with one cause and one culprit, summed over all its stretches. */
 struct why_part {
 	enum why_cause cause;
@@ -205,6 +212,7 @@ struct why_part {
 	bool capture;           /* the capture itself caused it */
 	struct why_polls polls; /* of its sleeps; sleeps 0: it does not poll */
 	struct why_neighbour neighbour;
+	struct why_signals signals; /* of the instance's own thread, when it runs */
 	/* Where the culprit ran, by its samples: a range in why.places, by falling count. */
 	uint32_t place, place_count;
 };

@@ -325,6 +325,18 @@ static void neighbour_json(const struct why_json_printer *printer,
 	json_object_end(printer->json);
 }
 
+static void signals_json(const struct why_json_printer *printer, const struct why_signals *signals)
+{
+	if (!signals->count)
+		return;
+	json_key(printer->json, "signals");
+	json_object_begin(printer->json);
+	json_field_u64(printer->json, "count", signals->count);
+	json_field_u64(printer->json, "signo", signals->signo);
+	json_field_bool(printer->json, "timer", signals->timer);
+	json_object_end(printer->json);
+}
+
 static void cause_json(const struct why_json_printer *printer, const struct why_instance *instance,
 		       const struct why_part *part)
 {
@@ -357,6 +369,7 @@ static void cause_json(const struct why_json_printer *printer, const struct why_
 	text_field(printer, "object", part->object);
 	json_object_end(json);
 	neighbour_json(printer, &part->neighbour);
+	signals_json(printer, &part->signals);
 	samples_json(json, printer->why, why_part_places(printer->why, part), part->place_count);
 	cause_records_json(printer, part);
 	json_key(json, "chain");

@@ -14,6 +14,7 @@
 #include "render/text/values_text_internal.h"
 #include "render/text/why_chain.h"
 #include "render/text/why_node.h"
+#include "util/signal_names.h"
 #include "util/syscall_names.h"
 #include "util/template_fold.h"
 #include "util/terminal.h"
@@ -388,6 +389,22 @@ static void put_waiting_function(const struct why_printer *printer, const struct
 		why_put_python_function(printer, part->wait, ", called within ");
 }
 
+static void print_signals(const struct why_printer *printer, const struct why_signals *signals)
+{
+	const char *name = signal_name(signals->signo);
+	char count[UNITS_TEXT];
+
+	if (!signals->count)
+		return;
+	fprintf(printer->out, "%*ssignals: %s of ", SAMPLES_INDENT, "",
+		units_format_count(count, signals->count));
+	if (name)
+		fputs(name, printer->out);
+	else
+		fprintf(printer->out, "signal %" PRIu32, signals->signo);
+	fputs(signals->timer ? ", from a timer\n" : "\n", printer->out);
+}
+
 static void print_cause(const struct why_printer *printer, const struct why_instance *instance,
 			uint32_t number)
 {
@@ -404,6 +421,7 @@ static void print_cause(const struct why_printer *printer, const struct why_inst
 	fputc('\n', printer->out);
 	samples_print(printer->out, printer->why->sample_places,
 		      why_part_places(printer->why, part), part->place_count, SAMPLES_INDENT);
+	print_signals(printer, &part->signals);
 }
 
 static void print_rest(const struct why_printer *printer, const struct why_instance *instance,

@@ -368,6 +368,11 @@ int descriptor_find(struct descriptor *found, pid_t pid, int fd, const struct fi
 	return result;
 }
 
+bool descriptor_is_connecting(const char *detail)
+{
+	return strstr(detail, DESCRIPTOR_AFTER " SYN sent again");
+}
+
 bool descriptor_is_epoll(const char *name)
 {
 	return !strncmp(name, DESCRIPTOR_EPOLL, strlen(DESCRIPTOR_EPOLL));

@@ -42,6 +42,9 @@ struct descriptor {
  * "[eventfd]". `kind` is empty for other files. False: it is not open. */
 bool descriptor_key(struct file_key *key, char *kind, size_t size, pid_t pid, int fd);
 
+/* Whether the detail is that of a socket of TCP that has sent its SYN again: nobody had answered.
+ */
+bool descriptor_is_connecting(const char *detail);
 bool descriptor_is_epoll(const char *name);
 bool descriptor_is_socket(const char *name);
 

@@ -637,6 +637,8 @@ struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_s
 	bool of_call;
 
 	blocked.facts = why_facts_of(walk, thread, blocked.interval, &blocked.wait);
+	if (blocked.facts.other_request && blocked.facts.object)
+		blocked.grade = why_grade_least(blocked.grade, WHY_GRADE_LIKELY);
 	if (wait_has_futex(&blocked.facts, WAIT_FUTEX)) {
 		blocked.facts.futex = why_futex_use(walk, thread, blocked.interval, blocked.wait);
 		blocked.facts.variable =

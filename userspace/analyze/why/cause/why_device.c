@@ -107,11 +107,56 @@ struct why_verdict why_blocked_at_fault(struct why_walk *walk, struct why_blocke
 			       blocked->thread);
 }
 
+/* Whether the end of a request to a device ended the wait, as the waker's stack shows. */
+static bool is_ended_by_device(struct why_walk *walk, const struct why_blocked *blocked)
+{
+	enum worker_for what;
+
+	if (blocked->waker.hints & WHY_HINT_DISK)
+		return true;
+	why_worker_of_wake(walk, blocked->thread, blocked->interval->to_ts, &what);
+	return what == WORKER_ENDS;
+}
+
+/* The thread's own requests come before those of others, such as of a worker of the kernel. Of
+ * those, the last one that ended in the wait ended it. */
+static bool is_for_write(const struct why_walk *walk, const struct why_blocked *blocked,
+			 const struct why_io_list *read, const struct why_io_list *write)
+{
+	const struct model_io *ios = walk->model->ios.data;
+	uint64_t read_ts, write_ts;
+
+	if (read->whose != write->whose || read->whose != WHY_IO_OTHERS)
+		return write->whose > read->whose;
+	read_ts = ios[read->ios[0]].done_ts;
+	write_ts = ios[write->ios[0]].done_ts;
+	return write_ts <= blocked->interval->to_ts &&
+	       (read_ts < write_ts || read_ts > blocked->interval->to_ts);
+}
+
+/* A request of others ended the wait, such as one that the kernel held back because of a limit. */
+static struct why_verdict at_request_of_others(struct why_walk *walk, struct why_blocked *blocked,
+					       const struct why_io_list *read,
+					       const struct why_io_list *write)
+{
+	bool writes = is_for_write(walk, blocked, read, write);
+
+	return why_blocked_end(walk, blocked, writes ? WHY_DISK_WRITE : WHY_DISK_READ,
+			       read->sure != write->sure && (writes ? write : read)->sure
+				       ? WHY_GRADE_CERTAIN
+				       : WHY_GRADE_LIKELY,
+			       blocked->thread);
+}
+
 struct why_verdict why_blocked_at_unknown_device(struct why_walk *walk, struct why_blocked *blocked)
 {
-	for (int write = 0; write < 2; write++)
-		if (find_io(walk, blocked, write).whose == WHY_IO_OWN)
-			return why_blocked_at_device(walk, blocked, write);
+	struct why_io_list read = find_io(walk, blocked, false);
+	struct why_io_list write = find_io(walk, blocked, true);
+
+	if (read.whose == WHY_IO_OWN || write.whose == WHY_IO_OWN)
+		return why_blocked_at_device(walk, blocked, read.whose != WHY_IO_OWN);
+	if (read.whose + write.whose != WHY_IO_NONE && is_ended_by_device(walk, blocked))
+		return at_request_of_others(walk, blocked, &read, &write);
 	return blocked->waker.interrupt ? why_blocked_interrupted(walk, blocked)
 					: why_blocked_woken_by(walk, blocked, WHY_GRADE_LIKELY);
 }
@@ -127,8 +172,12 @@ static bool is_request_call(const struct why_blocked *blocked)
 
 struct why_verdict why_blocked_polled_device(struct why_walk *walk, struct why_blocked *blocked)
 {
-	bool by_disk = blocked->waker.hints & WHY_HINT_DISK;
-	enum why_io read, write;
+	bool by_disk = is_ended_by_device(walk, blocked);
+	/* Whose requests there have to be, at least, if the waker's stack shows so much. */
+	enum why_io least = blocked->waker.hints & WHY_HINT_DISK ? WHY_IO_NONE
+			    : by_disk                            ? WHY_IO_OTHERS
+								 : WHY_IO_OWN;
+	struct why_io_list read, write;
 
 	if (!by_disk &&
 	    (!is_request_call(blocked) || blocked->waker.hints ||
@@ -136,12 +185,14 @@ struct why_verdict why_blocked_polled_device(struct why_walk *walk, struct why_b
 	    !(blocked->waker.interrupt && is_request_call(blocked) &&
 	      !(blocked->waker.hints & ~WHY_HINT_INTERRUPT)))
 		return WHY_UNDECIDED;
-	read = find_io(walk, blocked, false).whose;
-	write = find_io(walk, blocked, true).whose;
-	if (!by_disk && read != WHY_IO_OWN && write != WHY_IO_OWN)
+	read = find_io(walk, blocked, false);
+	write = find_io(walk, blocked, true);
+	if (read.whose < least && write.whose < least)
 		return WHY_UNDECIDED;
-	return why_blocked_end(walk, blocked, write > read ? WHY_DISK_WRITE : WHY_DISK_READ,
-			       by_disk && (read == WHY_IO_OWN) != (write == WHY_IO_OWN)
+	return why_blocked_end(walk, blocked,
+			       is_for_write(walk, blocked, &read, &write) ? WHY_DISK_WRITE
+									  : WHY_DISK_READ,
+			       by_disk && (read.whose == WHY_IO_OWN) != (write.whose == WHY_IO_OWN)
 				       ? WHY_GRADE_CERTAIN
 				       : WHY_GRADE_LIKELY,
 			       blocked->thread);

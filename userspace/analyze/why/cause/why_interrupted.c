@@ -111,6 +111,14 @@ static struct why_verdict at_timeout(struct why_walk *walk, struct why_blocked *
 	return verdict;
 }
 
+/* A server of this machine did not answer: its queue of new connections was full. TCP asked again
+ * only after its back-off, so that most of the wait is no work of the server. */
+static struct why_verdict at_full_queue(struct why_walk *walk, const struct why_blocked *blocked)
+{
+	return why_blocked_end(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY,
+			       why_socket_server(walk, blocked->facts.object));
+}
+
 static struct why_verdict socket_interrupt(struct why_walk *walk, struct why_blocked *blocked)
 {
 	uint32_t peer = why_socket_peer(walk, blocked->facts.object);
@@ -119,6 +127,8 @@ static struct why_verdict socket_interrupt(struct why_walk *walk, struct why_blo
 		return at_timeout(walk, blocked,
 				  blocked->waker.hints & WHY_HINT_TIMER ? WHY_GRADE_CERTAIN
 									: WHY_GRADE_LIKELY);
+	if (blocked->facts.object && descriptor_is_connecting(blocked->facts.object->detail))
+		return at_full_queue(walk, blocked);
 	if (peer != MODEL_NONE && peer != blocked->thread && why_walk_is_on_path(walk, peer))
 		return why_blocked_neither_sends(walk, blocked);
 	if (peer != MODEL_NONE && peer != blocked->thread && model_is_traced(walk->model, peer) &&

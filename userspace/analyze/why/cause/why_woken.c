@@ -164,6 +164,7 @@ static struct why_verdict end_outside(struct why_walk *walk, const struct why_bl
 				      uint32_t thread)
 {
 	uint32_t work, object;
+	enum worker_for what;
 	bool writes;
 
 	switch (blocked->kind) {
@@ -180,7 +181,8 @@ static struct why_verdict end_outside(struct why_walk *walk, const struct why_bl
 			return why_verdict_end(walk, WHY_NOT_RECORDED,
 					       why_grade_least(blocked->grade, WHY_GRADE_LIKELY),
 					       thread, walk->own_cpu_text);
-		work = why_worker_of_wake(walk, blocked->thread, blocked->end_ts, &writes);
+		work = why_worker_of_wake(walk, blocked->thread, blocked->end_ts, &what);
+		writes = what == WORKER_WRITES;
 		object = work ?: blocked->object;
 		if (writes && blocked->object) /* the file says more than that somebody writes */
 			object = blocked->object;

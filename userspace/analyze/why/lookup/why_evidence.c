@@ -282,7 +282,8 @@ uint32_t why_worker_text(struct why_walk *walk, uint32_t thread)
 	return walk->worker_texts[thread] - 1;
 }
 
-uint32_t why_worker_of_wake(struct why_walk *walk, uint32_t thread, uint64_t ts, bool *writes)
+uint32_t why_worker_of_wake(struct why_walk *walk, uint32_t thread, uint64_t ts,
+			    enum worker_for *what)
 {
 	const struct model *model = walk->model;
 	const struct model_wake *wake = model_wake_at(model, thread, ts);
@@ -291,7 +292,7 @@ uint32_t why_worker_of_wake(struct why_walk *walk, uint32_t thread, uint64_t ts,
 	const struct worker_row *row;
 	uint32_t count = 0;
 
-	*writes = false;
+	*what = WORKER_OTHER;
 	if (!wake || wake->waker >= model->threads.len || model->threads.data[wake->waker].traced)
 		return 0;
 	comm = model_thread_name(model, wake->waker);
@@ -300,7 +301,8 @@ uint32_t why_worker_of_wake(struct why_walk *walk, uint32_t thread, uint64_t ts,
 		count = functions_of(walk, stack, functions);
 	row = worker_find(comm, functions, count);
 	function = worker_function(comm, functions, count);
-	*writes = row && row->writes;
+	if (row)
+		*what = row->what;
 	if (row || function)
 		return worker_text(walk, row ? row->text : function);
 	return 0;
@@ -448,18 +450,28 @@ uint64_t why_switched_in(const struct why_walk *walk, uint32_t thread, size_t in
 	return wait->to_ts;
 }
 
-/* Whether a wait was in the same call on the same descriptor as `interval`. False if its own
- * interval was not kept. */
-static bool same_descriptor(const struct why_walk *walk, const struct model_wait *wait,
-			    const struct why_interval *interval)
+/* Whether the thread waits for a request of io_uring, and not at the ring. */
+static bool is_in_request(const struct why_walk *walk, const struct why_interval *interval)
+{
+	return interval->syscall >= 0 && interval->syscall == walk->intervals.uring &&
+	       interval->task_state & WAFFLE_TASK_UNINTERRUPTIBLE;
+}
+
+/* Whether a wait was in the same call on the same descriptor as `interval`, or also for a request
+ * of io_uring. False if its own interval was not kept. */
+static bool is_alike(const struct why_walk *walk, const struct model_wait *wait,
+		     const struct why_interval *interval)
 {
 	const struct why_thread *of = &walk->intervals.threads[wait->thread];
 	const uint64_t *args = walk->model->syscall_args.data;
 	size_t i = why_intervals_after(&walk->intervals, wait->thread, wait->from_ts);
 	const struct why_interval *other = of->intervals.data + i;
 
-	return i < of->intervals.len && other->from_ts == wait->from_ts &&
-	       other->syscall == interval->syscall && other->args < walk->model->syscall_args.len &&
+	if (i >= of->intervals.len || other->from_ts != wait->from_ts)
+		return false;
+	if (is_in_request(walk, interval))
+		return is_in_request(walk, other);
+	return other->syscall == interval->syscall && other->args < walk->model->syscall_args.len &&
 	       args[other->args] == args[interval->args];
 }
 
@@ -467,12 +479,15 @@ static bool same_descriptor(const struct why_walk *walk, const struct model_wait
 #define NEIGHBOURS 16
 
 /* The tracer does not find the name of every descriptor in time. Takes the name from the thread's
- * nearest wait for the same descriptor. */
+ * nearest wait for the same descriptor. Requests of io_uring may be for different files: then it
+ * takes none. */
 static uint32_t object_nearby(const struct why_walk *walk, uint32_t thread,
 			      const struct why_interval *interval)
 {
 	const struct model *model = walk->model;
 	const struct model_wait *waits = model->waits.data;
+	bool request = is_in_request(walk, interval);
+	uint32_t found = 0;
 	size_t first =
 		lower_bound(model->waits.len, i,
 			    waits[i].thread < thread || (waits[i].thread == thread &&
@@ -486,10 +501,15 @@ static uint32_t object_nearby(const struct why_walk *walk, uint32_t thread,
 		if (at >= model->waits.len)
 			continue;
 		wait = &waits[at];
-		if (wait->thread == thread && wait->object && same_descriptor(walk, wait, interval))
+		if (wait->thread != thread || !wait->object || !is_alike(walk, wait, interval))
+			continue;
+		if (!request)
 			return wait->object;
+		if (found && wait->object != found)
+			return 0;
+		found = wait->object;
 	}
-	return 0;
+	return found;
 }
 
 const struct store_object *why_wait_object(const struct why_walk *walk, uint32_t thread,
@@ -516,7 +536,8 @@ struct wait_facts why_facts_of(const struct why_walk *walk, uint32_t thread,
 		facts.args = &model->syscall_args.data[interval->args];
 	if (*wait)
 		facts.object = store_reader_object(model->reader, (*wait)->object);
-	if (!facts.object && facts.args && wait_has_descriptor(&facts))
+	facts.other_request = !facts.object && is_in_request(walk, interval);
+	if (!facts.object && ((facts.args && wait_has_descriptor(&facts)) || facts.other_request))
 		facts.object =
 			store_reader_object(model->reader, object_nearby(walk, thread, interval));
 	python = map_get(&walk->python_of, model->threads.data[thread].pid);

@@ -3,6 +3,7 @@
 #ifndef WAFFLE_ANALYZE_WHY_LOOKUP_WHY_EVIDENCE_H
 #define WAFFLE_ANALYZE_WHY_LOOKUP_WHY_EVIDENCE_H
 
+#include "analyze/why/lookup/why_worker.h"
 #include "analyze/why/why_walk_types.h"
 
 /* What the kernel functions on the stack of a wake-up show about it. */
@@ -50,9 +51,10 @@ void why_stack_meaning(struct why_walk *walk, uint32_t stack, struct why_stack *
 /* Returns the text of what a thread of the kernel does, by its name, such as "kernel: memory
  * reclaim"; 0: unknown. */
 uint32_t why_worker_text(struct why_walk *walk, uint32_t thread);
-/* The same of the kernel's thread that woke a thread at ts, also by its stack. `writes`: it writes
- * to a device. 0: another thread did, or it is unknown what it does. */
-uint32_t why_worker_of_wake(struct why_walk *walk, uint32_t thread, uint64_t ts, bool *writes);
+/* The same of the kernel's thread that woke a thread at ts, also by its stack; `what` is that of
+ * its row. 0: another thread did, or it is unknown what it does. */
+uint32_t why_worker_of_wake(struct why_walk *walk, uint32_t thread, uint64_t ts,
+			    enum worker_for *what);
 /* The text of a cgroup by its inode number. */
 uint32_t why_cgroup(struct why_walk *walk, uint64_t ino);
 /* The text of the file that is mapped at an address; 0: none. */

@@ -253,6 +253,7 @@ void why_intervals_init(struct why_intervals *intervals, const struct model *mod
 		.restart = number_of(model, "restart_syscall"),
 		.futex = number_of(model, "futex"),
 		.waitid = number_of(model, "waitid"),
+		.uring = number_of(model, "io_uring_enter"),
 	};
 	find_left(intervals);
 }

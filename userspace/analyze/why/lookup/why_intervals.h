@@ -118,10 +118,10 @@ struct why_intervals {
 	uint64_t loads; /* how often others were loaded */
 	/* Only while loading; intervals outside the merged windows are skipped. */
 	const struct windows *windows;
-	VEC(struct why_left) left;      /* by span */
-	VEC(uint32_t) reach;            /* spans before `next` that may reach into later windows */
-	uint32_t next;                  /* the first span that no window has reached so far */
-	int16_t restart, futex, waitid; /* system call numbers; -1: unknown */
+	VEC(struct why_left) left; /* by span */
+	VEC(uint32_t) reach;       /* spans before `next` that may reach into later windows */
+	uint32_t next;             /* the first span that no window has reached so far */
+	int16_t restart, futex, waitid, uring; /* system call numbers; -1: unknown */
 };
 
 void why_intervals_init(struct why_intervals *intervals, const struct model *model);

@@ -309,21 +309,52 @@ static uint32_t end_user(const struct why_walk *walk, const struct store_object 
 	return MODEL_NONE;
 }
 
+static uint32_t user_of(const struct why_walk *walk, uint32_t socket)
+{
+	uint32_t user = map_get(&walk->socket_users, socket);
+
+	if (user != MAP_NONE)
+		return user;
+	return map_get(&walk->main_threads, store_reader_object(walk->model->reader, socket)->pid);
+}
+
+uint32_t why_socket_server(const struct why_walk *walk, const struct store_object *object)
+{
+	const struct store_reader *reader = walk->model->reader;
+	const struct model_thread *threads = walk->model->threads.data;
+	uint32_t found = MODEL_NONE, user;
+	struct ends ends;
+	size_t at;
+
+	if (!object || !split(object->detail, &ends) || !ends.remote_len)
+		return MODEL_NONE;
+	ends.host = store_pid_host(object->pid);
+	ends.local = ends.remote;
+	ends.local_len = ends.remote_len;
+	ends.remote_len = 0;
+	at = lower_bound(walk->sockets.len, i, is_before(reader, walk->sockets.data[i], &ends));
+	for (unsigned n = 0; n < SHARED_MAX && has_local_of(walk, at, &ends); n++) {
+		user = user_of(walk, walk->sockets.data[at++]);
+		if (user >= walk->model->threads.len || user == found)
+			continue;
+		if (found != MODEL_NONE && threads[user].pid != threads[found].pid)
+			return MODEL_NONE;
+		found = found == MODEL_NONE ? user
+					    : map_get(&walk->main_threads, threads[user].pid);
+	}
+	return found;
+}
+
 static uint32_t peer_find(struct why_walk *walk, const struct store_object *object)
 {
-	uint32_t socket, user;
+	uint32_t socket;
 
 	if (why_is_terminal(object))
 		return end_user(walk, object, terminal_process(object->detail));
 	if (pipe_end_process(object->detail))
 		return end_user(walk, object, pipe_end_process(object->detail));
 	socket = why_socket_other_end(walk, object);
-	if (socket == MODEL_NONE)
-		return MODEL_NONE;
-	user = map_get(&walk->socket_users, socket);
-	if (user != MAP_NONE)
-		return user;
-	return map_get(&walk->main_threads, store_reader_object(walk->model->reader, socket)->pid);
+	return socket == MODEL_NONE ? MODEL_NONE : user_of(walk, socket);
 }
 
 bool why_has_socket_waiter(struct why_walk *walk, const struct store_object *object)

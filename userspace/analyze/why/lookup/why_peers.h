@@ -28,6 +28,11 @@ bool why_is_other_end(const struct store_object *object, const struct store_obje
  * a wait. */
 bool why_socket_resent(const struct store_object *object, const struct store_object *end);
 
+/* The thread that serves the address to which a connection leads, as other connections show that
+ * the capture has; the main thread of its process, if that has several. MODEL_NONE: the capture has
+ * none, or they are of several processes. */
+uint32_t why_socket_server(const struct why_walk *walk, const struct store_object *object);
+
 /* The main thread of the only process that a process has started and that lives; MODEL_NONE: there
  * is none, or there are several. */
 uint32_t why_only_child(const struct why_walk *walk, uint32_t pid);

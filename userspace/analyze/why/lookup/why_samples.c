@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/why/lookup/why_meaning.h"
 #include "util/keymap.h"
 #include "util/map.h"
 #include "util/memory.h"
@@ -17,11 +18,15 @@ const char *const sample_spin_texts[SAMPLE_SPIN_COUNT] = {
 	[SAMPLE_SPIN_KERNEL] = "spins for a kernel mutex",
 	[SAMPLE_SPIN_KERNEL_SPIN] = "spins for a kernel spin lock",
 	[SAMPLE_SPIN_PAUSE] = "spins in a loop that waits",
+	[SAMPLE_SPIN_ALLOCATOR] = "for a lock of malloc()",
 };
 const char *const sample_spin_names[SAMPLE_SPIN_COUNT] = {
-	[SAMPLE_SPIN_USER] = "user-lock",      [SAMPLE_SPIN_PI] = "pi-mutex",
-	[SAMPLE_SPIN_KERNEL] = "kernel-mutex", [SAMPLE_SPIN_KERNEL_SPIN] = "kernel-spinlock",
+	[SAMPLE_SPIN_USER] = "user-lock",
+	[SAMPLE_SPIN_PI] = "pi-mutex",
+	[SAMPLE_SPIN_KERNEL] = "kernel-mutex",
+	[SAMPLE_SPIN_KERNEL_SPIN] = "kernel-spinlock",
 	[SAMPLE_SPIN_PAUSE] = "pause",
+	[SAMPLE_SPIN_ALLOCATOR] = "allocator-lock",
 };
 
 struct sample_places {
@@ -31,7 +36,8 @@ struct sample_places {
 	VEC(struct sample_place) list;
 	struct keymap known;  /* struct sample_place → index */
 	struct map user_at;   /* user stack → place; the stack belongs to one process */
-	struct map kernel_at; /* kernel stack and system call → place */
+	struct map kernel_at; /* kernel stack, system call and what it is for → place */
+	struct map locks_at;  /* user stack → whether it is in a lock of the memory allocator */
 	/* Of each user stack, the number of functions that samples are within, and then their
 	 * places, innermost first; each function once. */
 	VEC(uint32_t) callers;
@@ -57,6 +63,7 @@ void sample_places_free(struct sample_places *places)
 	keymap_free(&places->known);
 	map_free(&places->user_at);
 	map_free(&places->kernel_at);
+	map_free(&places->locks_at);
 	vec_free(&places->callers);
 	map_free(&places->callers_at);
 	free(places);
@@ -361,6 +368,24 @@ struct kernel_frames {
 	const char *innermost, *meaning;
 };
 
+/* Functions that begin or end a program's handler of a signal, by their beginning. */
+static bool is_of_signal(const char *function)
+{
+	static const char *const rows[] = {
+		"get_signal",
+		"arch_do_signal_or_restart",
+		"do_signal",
+		"__do_sys_rt_sigreturn",
+		"__x64_sys_rt_sigreturn",
+		"__arm64_sys_rt_sigreturn",
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (!strncmp(function, rows[i], strlen(rows[i])))
+			return true;
+	return false;
+}
+
 static void kernel_frame(const struct stack_frame *frame, void *arg)
 {
 	struct kernel_frames *frames = arg;
@@ -373,20 +398,69 @@ static void kernel_frame(const struct stack_frame *frame, void *arg)
 		frames->spin = kernel_spin(frame->function);
 	if (strstr(frame->function, "page_fault"))
 		frames->meaning = "page fault";
+	else if (!frames->meaning && is_of_signal(frame->function))
+		frames->meaning = "signals";
 	else if (!frames->meaning && (strstr(frame->function, "sysvec_") ||
 				      strstr(frame->function, "common_interrupt") ||
 				      strstr(frame->function, "_softirq")))
 		frames->meaning = "interrupt";
 }
 
+/* Between the system call and the function that locks or unlocks. The names of glibc. */
+static const char lock_functions[] = "*__lll_lock_wait* *__lll_lock_wake* lll_* futex_* ";
+/* The allocator of glibc. The compiler may make parts of a function one of its own. */
+static const char allocator_functions[] =
+	"malloc free cfree calloc realloc memalign posix_memalign aligned_alloc valloc pvalloc "
+	"*__libc_malloc* *__libc_free* *__libc_calloc* *__libc_realloc* *__libc_memalign* "
+	"_mid_memalign* _int_malloc _int_free* _int_realloc _int_memalign arena_get* "
+	"malloc_consolidate sysmalloc malloc_trim ";
+
+struct lock_frames {
+	bool done, allocator;
+};
+
+static void lock_frame(const struct stack_frame *frame, void *arg)
+{
+	struct lock_frames *frames = arg;
+
+	if (frames->done || meaning_is_listed(frame->function, lock_functions))
+		return;
+	frames->done = true;
+	frames->allocator = meaning_is_listed(frame->function, allocator_functions);
+}
+
+/* Whether a sample is in futex(2) for a lock of the memory allocator: to wait for it, or to wake
+ * those that wait. A thread that does so very often hardly waits, but neither does its work. */
+static bool is_for_allocator(struct sample_places *places, const struct model_sample *sample)
+{
+	const char *name = sample->kernel && sample->syscall >= 0
+				   ? syscall_name(places->model->meta->machine, sample->syscall)
+				   : NULL;
+	uint32_t known;
+
+	if (!name || strcmp(name, "futex") != 0)
+		return false;
+	known = map_get(&places->locks_at, sample->user_stack);
+	if (known == MAP_NONE) {
+		struct lock_frames frames = {0};
+
+		stack_names_each(places->names, sample->user_stack, sample->ts, lock_frame,
+				 &frames);
+		known = frames.allocator;
+		map_put(&places->locks_at, sample->user_stack, known);
+	}
+	return known;
+}
+
 /* A system call says more than the function in it. Without one, the outer functions do. */
-static uint32_t kernel_place(struct sample_places *places, const struct model_sample *sample)
+static uint32_t kernel_place(struct sample_places *places, const struct model_sample *sample,
+			     bool allocator)
 {
 	struct sample_place place = {.kernel = true, .syscall = sample->syscall};
 	struct kernel_frames frames = {0};
 
 	stack_names_each(places->names, sample->kernel_stack, sample->ts, kernel_frame, &frames);
-	place.spin = frames.spin;
+	place.spin = frames.spin ?: allocator ? SAMPLE_SPIN_ALLOCATOR : SAMPLE_SPIN_NONE;
 	if (sample->syscall < 0)
 		place.text = text_of(places, frames.meaning ?: frames.innermost);
 	return place_number(places, &place);
@@ -395,14 +469,17 @@ static uint32_t kernel_place(struct sample_places *places, const struct model_sa
 static uint32_t place_of(struct sample_places *places, const struct model_sample *sample)
 {
 	struct map *cache = sample->kernel ? &places->kernel_at : &places->user_at;
-	uint64_t key = sample->kernel
-			       ? (uint64_t)(uint16_t)sample->syscall << 32 | sample->kernel_stack
-			       : sample->user_stack;
+	bool allocator = is_for_allocator(places, sample);
+	uint64_t key = sample->kernel ? (uint64_t)allocator << 48 |
+						(uint64_t)(uint16_t)sample->syscall << 32 |
+						sample->kernel_stack
+				      : sample->user_stack;
 	uint32_t place = map_get(cache, key);
 
 	if (place != MAP_NONE)
 		return place;
-	place = sample->kernel ? kernel_place(places, sample) : user_place(places, sample);
+	place = sample->kernel ? kernel_place(places, sample, allocator)
+			       : user_place(places, sample);
 	map_put(cache, key, place);
 	return place;
 }

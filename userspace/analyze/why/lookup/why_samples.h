@@ -15,7 +15,8 @@
 #include "symbolize/stack_names.h"
 #include "util/strtab.h"
 
-/* The kind of lock for which a thread spins. The innermost functions of its stack tell. */
+/* The kind of lock for which a thread spins, or otherwise works instead of the program. The
+ * innermost functions of its stack tell. */
 enum sample_spin {
 	SAMPLE_SPIN_NONE,
 	SAMPLE_SPIN_USER,        /* a spin lock of the program */
@@ -23,6 +24,7 @@ enum sample_spin {
 	SAMPLE_SPIN_KERNEL,      /* a mutex or rwsem of the kernel whose holder runs */
 	SAMPLE_SPIN_KERNEL_SPIN, /* a spin lock of the kernel */
 	SAMPLE_SPIN_PAUSE,       /* a loop of the program that executes PAUSE */
+	SAMPLE_SPIN_ALLOCATOR,   /* in futex(2) for a lock of the memory allocator; it may sleep */
 	SAMPLE_SPIN_COUNT
 };
 /* The texts are for people, such as "spins for a lock", and the names for JSON, such as

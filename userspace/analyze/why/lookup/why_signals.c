@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Whether a signal ended a wait. */
+/* Signals that ended a wait, or took the time of a thread. */
 #include "analyze/why/lookup/why_signals.h"
 
 #include <signal.h>
@@ -80,4 +80,40 @@ bool why_ended_by_signal(const struct why_walk *walk, uint32_t thread, uint64_t 
 	if (waker->has_stack)
 		return waker->hints & WHY_HINT_SIGNAL;
 	return sent_before(walk, thread, ts, waker, kind) != SENT_NOTHING;
+}
+
+/* ---- signals that take time ---- */
+
+/* What the kernel needs at least to call a handler and to return from it: about 1 us. Signals count
+ * if that is a fiftieth of the time, and if they are many: a few are no storm. */
+#define HANDLER_NS 1000u
+#define HANDLER_PARTS 50
+#define SIGNALS_MIN 100
+#define SIGNO_MAX 64
+
+struct why_signals why_signals_of(const struct why_walk *walk, uint32_t thread, uint64_t from,
+				  uint64_t to, uint64_t ran_ns)
+{
+	const struct model *model = walk->model;
+	uint64_t counts[SIGNO_MAX + 1] = {0}, timers[SIGNO_MAX + 1] = {0};
+	uint32_t most = 0;
+
+	/* A signal to a process is recorded with its first thread, but any may get it. */
+	if (!model->signals.len || !why_is_only_thread(walk, thread))
+		return (struct why_signals){0};
+	for (size_t i = why_signals_after(model, from);
+	     i < model->signals.len && model->signals.data[i].ts <= to; i++) {
+		const struct model_signal *signal = &model->signals.data[i];
+
+		walk->why->searched++;
+		if (signal->target != thread || signal->signo < 1 || signal->signo > SIGNO_MAX)
+			continue;
+		counts[signal->signo]++;
+		timers[signal->signo] += signal->code == SI_TIMER;
+		if (counts[signal->signo] > counts[most])
+			most = (uint32_t)signal->signo;
+	}
+	if (counts[most] < SIGNALS_MIN || counts[most] * HANDLER_NS < ran_ns / HANDLER_PARTS)
+		return (struct why_signals){0};
+	return (struct why_signals){counts[most], most, timers[most] == counts[most]};
 }

@@ -106,7 +106,9 @@ struct wait_facts {
 	const char *syscall; /* name; NULL: none, or unknown */
 	const uint64_t *args;
 	const struct store_object *object; /* NULL: unknown */
-	const char *variable;              /* variable at the futex; NULL: unknown */
+	bool other_request;   /* the object, if any, is that of the thread's other requests of
+				 io_uring */
+	const char *variable; /* variable at the futex; NULL: unknown */
 	uint16_t task_state;
 	bool fault;
 	enum wait_python python;

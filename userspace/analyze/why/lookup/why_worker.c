@@ -7,19 +7,23 @@
 
 #define THREAD(text, comms)                                                                        \
 	{                                                                                          \
-		text, comms, NULL, false                                                           \
+		text, comms, NULL, WORKER_OTHER                                                    \
 	}
 #define WRITER(text, comms)                                                                        \
 	{                                                                                          \
-		text, comms, NULL, true                                                            \
+		text, comms, NULL, WORKER_WRITES                                                   \
 	}
 #define WORK(text, functions)                                                                      \
 	{                                                                                          \
-		text, NULL, functions, false                                                       \
+		text, NULL, functions, WORKER_OTHER                                                \
 	}
 #define WRITE_WORK(text, functions)                                                                \
 	{                                                                                          \
-		text, NULL, functions, true                                                        \
+		text, NULL, functions, WORKER_WRITES                                               \
+	}
+#define ENDS_WORK(text, functions)                                                                 \
+	{                                                                                          \
+		text, NULL, functions, WORKER_ENDS                                                 \
 	}
 
 /* Names are those of Linux 5.15 to 6.18. Lists of threads are exact where a program may have a
@@ -57,7 +61,9 @@ const struct worker_row worker_rows[] = {
 				    "xfs_buf_ioend_work xfs_end_io "),
 	WRITE_WORK("ends of writes (ext4)", "ext4_end_io_rsv_work ext4_discard_work "),
 	WRITE_WORK("writes (btrfs)", "btrfs_work_helper btrfs_async_* end_workqueue_fn "),
-	WORK("ends of direct I/O", "dio_aio_complete_work iomap_dio_complete_work "),
+	/* iomap_dio_complete_work() may call aio_complete_rw() instead of itself (tail call). */
+	ENDS_WORK("ends of direct I/O",
+		  "dio_aio_complete_work iomap_dio_complete_work aio_complete_rw "),
 	WORK("requests to a loop device", "loop_workfn loop_rootcg_workfn loop_queue_work "),
 	WORK("requests to block devices",
 	     "blk_mq_run_work_fn blk_mq_requeue_work blk_mq_timeout_work blk_delay_work "

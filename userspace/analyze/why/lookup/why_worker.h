@@ -6,19 +6,25 @@
 #ifndef WAFFLE_ANALYZE_WHY_LOOKUP_WHY_WORKER_H
 #define WAFFLE_ANALYZE_WHY_LOOKUP_WHY_WORKER_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 /* A worker takes work of many kinds, so only its function shows which one it does. All other
  * threads have one task. */
 #define WORKER_COMM "kworker/"
 
+/* What whoever waits for it waits for. */
+enum worker_for {
+	WORKER_OTHER,
+	WORKER_WRITES, /* a device to be written */
+	WORKER_ENDS,   /* a request to a device, which has ended */
+};
+
 /* Lists as in why_meaning.h. A row has either names of threads or functions of workers. */
 struct worker_row {
 	const char *text;
 	const char *comms;     /* NULL: any worker */
 	const char *functions; /* NULL: any */
-	bool writes;           /* whoever waits for it waits for a device to be written */
+	enum worker_for what;
 };
 extern const struct worker_row worker_rows[];
 extern const size_t worker_row_count;

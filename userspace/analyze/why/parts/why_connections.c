@@ -28,12 +28,14 @@ static bool skip_number(const char **text)
 	return len && begins(text, "]");
 }
 
-/* The server of "socket:[4711] (tcp 10.0.0.1:5000 <-> 10.0.0.2:80)" is "10.0.0.2:80 (tcp)". What
- * follows the addresses is of that connection alone, so then there is none. */
+/* The server of "socket:[4711] (tcp 10.0.0.1:5000 <-> 10.0.0.2:80)" is "10.0.0.2:80 (tcp)". That of
+ * "socket:[4711] (tcp 10.0.0.1:5000 <-> 10.0.0.2:80, SYN sent again once)" is "10.0.0.2:80 (tcp,
+ * SYN sent again once)": with the number, a connection has one text for each server, and counts
+ * once. */
 static bool server_of_socket(char *server, size_t size, const char *text)
 {
 	const char *protocol = NULL, *remote;
-	size_t len;
+	size_t len, after;
 
 	if (!begins(&text, "socket:[") || !skip_number(&text))
 		return false;
@@ -46,9 +48,11 @@ static bool server_of_socket(char *server, size_t size, const char *text)
 		return false;
 	remote += strlen(DESCRIPTOR_BETWEEN);
 	len = strcspn(remote, " ,)");
-	if (strcmp(remote + len, ")") != 0)
+	after = strcspn(remote + len, ")");
+	if (strcmp(remote + len + after, ")") != 0)
 		return false;
-	return snprintf(server, size, "%.*s (%s)", (int)len, remote, protocol) < (int)size;
+	return snprintf(server, size, "%.*s (%s%.*s)", (int)len, remote, protocol, (int)after,
+			remote + len) < (int)size;
 }
 
 /* The same of "DNS server 10.0.0.2:53 (socket:[4711])". */

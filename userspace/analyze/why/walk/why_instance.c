@@ -8,6 +8,7 @@
 
 #include "analyze/why/await/why_await.h"
 #include "analyze/why/cause/why_pressure.h"
+#include "analyze/why/lookup/why_signals.h"
 #include "analyze/why/parts/why_connections.h"
 #include "analyze/why/parts/why_idle.h"
 #include "analyze/why/parts/why_neighbours.h"
@@ -532,6 +533,9 @@ static void finish(const struct why_walk *walk, struct why_sum *sum,
 	if (doubtful && sum->part.grade == WHY_GRADE_CERTAIN)
 		sum->part.grade = WHY_GRADE_LIKELY;
 	sum->part.neighbour = why_neighbours_most(walk, sum);
+	if (sum->part.cause == WHY_RUNNING && sum->part.thread == instance->thread)
+		sum->part.signals = why_signals_of(walk, instance->thread, instance->from_ts,
+						   instance->to_ts, sum->part.ns);
 }
 
 void why_instance_take(struct why *why, struct why_walk *walk, struct why_instance *instance)
