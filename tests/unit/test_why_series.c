@@ -1384,8 +1384,37 @@ static void test_a_server_that_waits_until_the_client_gives_up_does_not_answer(v
 	part = part_of(why, 0);
 	check_part(why, 0, "socket", 8 * MS - 10, 11, "likely", "socket:[2] (" CLIENT_END ")");
 	assert_string_equal(strtab_get(why->texts, why->steps.data[part->step + 1].meaning),
-			    "the timeout expired without an answer");
+			    "no answer came");
 	done(&capture, why);
+}
+
+/* A signal of another process ends the wait for an answer. Who sent it is not what was awaited; a
+ * thread of the same process may be. */
+static void test_a_signal_of_others_only_limits_a_wait_for_an_answer(void **state)
+{
+	static const struct {
+		uint32_t sender_pid, culprit;
+		const char *cause, *object;
+	} rows[] = {{30, 20, "socket", "socket:[1] (" CLIENT_END ")"}, {10, 30, "user-work", ""}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct capture capture;
+		struct why *why;
+
+		connected(&capture, true);
+		named(&capture, 30, rows[i].sender_pid, "sender");
+		gets(&capture, MS, 3, 0, 30, 0, 0, 0);
+		waits(&capture, MS + 5, 4, 20, 0, S, NR_EPOLL_WAIT, 7, 0, 0);
+		waits(&capture, MS + 10, 1, 11, 0, S, NR_RECVFROM, 4, 0, 0);
+		sent(&capture, 9 * MS - 2000, 30, 11, SIGUSR1, 0);
+		gets(&capture, 9 * MS, 1, 0, 11, 30, 9 * MS, 0);
+		wait_details(&capture, MS + 10, 9 * MS, 11, 1, 0, 0);
+		why = end(&capture, 10);
+		check_part(why, 0, rows[i].cause, 8 * MS - 10, rows[i].culprit, "likely",
+			   rows[i].object);
+		done(&capture, why);
+	}
 }
 
 /* Thread 11 serves 20 and 21 at one epoll instance, which also watches the socket 9. The objects 2
@@ -1734,6 +1763,7 @@ int main(void)
 		cmocka_unit_test(test_a_wait_for_an_answer_that_timed_out_is_one_for_the_server),
 		cmocka_unit_test(
 			test_a_server_that_waits_until_the_client_gives_up_does_not_answer),
+		cmocka_unit_test(test_a_signal_of_others_only_limits_a_wait_for_an_answer),
 		cmocka_unit_test(
 			test_who_ends_a_wait_for_several_things_is_likely_without_its_stack),
 		cmocka_unit_test(test_who_signals_is_certain_if_any_signal_ends_the_call),

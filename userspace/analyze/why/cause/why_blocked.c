@@ -167,9 +167,12 @@ static struct why_verdict at_peer(struct why_walk *walk, struct why_blocked *blo
 	bool pipe = blocked->kind == WAIT_PIPE, alone = why_is_only_thread(walk, peer);
 	const char *mutual = pipe ? MUTUAL_PIPES_TEXT : MUTUAL_SOCKETS_TEXT;
 	struct why_step *step = &walk->path[walk->depth - 1];
+	struct why_verdict verdict = pipe ? WHY_UNDECIDED : why_blocked_for_answer(walk, blocked);
 
 	step->by = peer;
-	step->owned = alone;
+	step->owned = alone || verdict.kind != WHY_VERDICT_NONE;
+	if (verdict.kind != WHY_VERDICT_NONE)
+		return verdict;
 	if (alone && !why_walk_is_on_path(walk, peer))
 		return why_blocked_follow(walk, blocked, peer, WHY_GRADE_LIKELY);
 	if (alone)
@@ -247,8 +250,9 @@ static struct why_verdict at_left_alone(struct why_walk *walk, struct why_blocke
 	return why_blocked_end(walk, blocked, WHY_LOCK, WHY_GRADE_LIKELY, blocked->thread);
 }
 
-/* The wait goes on when the capture ends. What it is for is known, and not who is to end it. */
-static struct why_verdict at_open(struct why_walk *walk, struct why_blocked *blocked)
+/* What it waited for did not come. What it is for is known, and not who is to end it. */
+static struct why_verdict at_open(struct why_walk *walk, struct why_blocked *blocked,
+				  const char *text)
 {
 	static const enum why_cause causes[] = {
 		[WAIT_MUTEX] = WHY_LOCK,         [WAIT_GIL] = WHY_GIL,
@@ -261,8 +265,7 @@ static struct why_verdict at_open(struct why_walk *walk, struct why_blocked *blo
 		cause = causes[blocked->kind];
 	else if (why_is_terminal(blocked->facts.object))
 		cause = WHY_PIPE;
-	walk->path[walk->depth - 1].meaning =
-		strtab_put(walk->why->texts, OPEN_TEXT, strlen(OPEN_TEXT));
+	walk->path[walk->depth - 1].meaning = strtab_put(walk->why->texts, text, strlen(text));
 	/* Another thread waits for this one, which need not end soon. */
 	if (cause == WHY_UNKNOWN && blocked->link)
 		return why_verdict_end(walk, why_cause_behind(blocked->link),
@@ -271,7 +274,9 @@ static struct why_verdict at_open(struct why_walk *walk, struct why_blocked *blo
 	return why_blocked_end(walk, blocked, cause, WHY_GRADE_UNKNOWN, MODEL_NONE);
 }
 
-static struct why_verdict by_end_of_capture(struct why_walk *walk, struct why_blocked *blocked)
+/* What it waited for did not come, for the reason that the text says. */
+static struct why_verdict by_other_end(struct why_walk *walk, struct why_blocked *blocked,
+				       const char *text)
 {
 	struct why_verdict verdict = at_owned(walk, blocked);
 
@@ -281,7 +286,7 @@ static struct why_verdict by_end_of_capture(struct why_walk *walk, struct why_bl
 		verdict = at_child(walk, blocked);
 	if (verdict.kind == WHY_VERDICT_NONE)
 		verdict = at_left_alone(walk, blocked);
-	return verdict.kind == WHY_VERDICT_NONE ? at_open(walk, blocked) : verdict;
+	return verdict.kind == WHY_VERDICT_NONE ? at_open(walk, blocked, text) : verdict;
 }
 
 #define UNREPORTED_TEXT "the kernel did not report what woke it"
@@ -296,8 +301,21 @@ static struct why_verdict at_unreported(struct why_walk *walk, struct why_blocke
 	return why_blocked_end(walk, blocked, WHY_UNKNOWN, WHY_GRADE_UNKNOWN, MODEL_NONE);
 }
 
+#define SIGNAL_TEXT "a signal ended the wait"
+
+/* Whether a signal of another process ended the wait before an answer came, as a timeout would. */
+static bool is_given_up(const struct why_walk *walk, const struct why_blocked *blocked)
+{
+	const struct model_thread *threads = walk->model->threads.data;
+
+	return blocked->by_signal && blocked->kind == WAIT_SOCKET && !blocked->waker.interrupt &&
+	       blocked->waker.thread < walk->model->threads.len &&
+	       threads[blocked->waker.thread].pid != threads[blocked->thread].pid;
+}
+
 static struct why_verdict by_kind(struct why_walk *walk, struct why_blocked *blocked)
 {
+	bool given_up = is_given_up(walk, blocked);
 	bool known = blocked->waker.thread != MODEL_NONE || blocked->waker.interrupt;
 	enum why_grade by_interrupt =
 		blocked->waker.interrupt ? WHY_GRADE_CERTAIN : WHY_GRADE_LIKELY;
@@ -305,7 +323,7 @@ static struct why_verdict by_kind(struct why_walk *walk, struct why_blocked *blo
 
 	if (why_blocked_is_own_hold(walk, blocked))
 		return why_blocked_end_held(walk, blocked, blocked->waker.thread);
-	if (blocked->by_signal)
+	if (blocked->by_signal && !given_up)
 		return why_blocked_signalled(walk, blocked);
 	switch (blocked->kind) {
 	case WAIT_STOPPED:
@@ -325,8 +343,8 @@ static struct why_verdict by_kind(struct why_walk *walk, struct why_blocked *blo
 	default:
 		break;
 	}
-	if (!known && blocked->interval->open)
-		return by_end_of_capture(walk, blocked);
+	if (given_up || (!known && blocked->interval->open))
+		return by_other_end(walk, blocked, given_up ? SIGNAL_TEXT : OPEN_TEXT);
 	if (!known && blocked->kind == WAIT_GIL)
 		return why_blocked_timeout(walk, blocked);
 	if (!known)

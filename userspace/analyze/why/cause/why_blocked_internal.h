@@ -49,8 +49,11 @@ struct why_verdict why_blocked_follow(struct why_walk *walk, const struct why_bl
 
 /* Both ends of the connection wait for each other: a packet was held back or lost on its way. */
 struct why_verdict why_blocked_neither_sends(struct why_walk *walk, struct why_blocked *blocked);
-/* The timeout of a client's wait expired, and the server has not answered. The server's wait is on
- * the path. */
+/* A client waits for the answer of a server, and something else ends the wait: a timeout, a signal
+ * or the end of the capture. The chain continues with the server. Undecided if it is not known
+ * which thread serves the client. In why_interrupted.c. */
+struct why_verdict why_blocked_for_answer(struct why_walk *walk, struct why_blocked *blocked);
+/* The same if the server's wait is on the path. */
 struct why_verdict why_blocked_unanswered(struct why_walk *walk, struct why_blocked *blocked,
 					  uint32_t server);
 /* The server's wait, for whatever comes next, while the client waits for it as above. Undecided if

@@ -94,21 +94,30 @@ static bool is_for_answer(struct why_walk *walk, const struct why_blocked *block
 	       why_socket_side(walk, blocked->facts.object) == WHY_SIDE_CLIENT;
 }
 
-/* The timeout of a wait for a connection expired. That of a client only limits how long it waits
- * for the server. A server without a request has nothing to wait for. */
-static struct why_verdict at_timeout(struct why_walk *walk, struct why_blocked *blocked,
-				     enum why_grade grade)
+struct why_verdict why_blocked_for_answer(struct why_walk *walk, struct why_blocked *blocked)
 {
 	uint32_t peer = why_socket_peer(walk, blocked->facts.object);
 	struct why_verdict verdict;
 
 	if (!is_for_answer(walk, blocked, peer))
-		return why_blocked_end(walk, blocked, WHY_TIMER, grade, blocked->thread);
+		return WHY_UNDECIDED;
 	if (why_walk_is_on_path(walk, peer))
 		return why_blocked_unanswered(walk, blocked, peer);
 	verdict = why_blocked_follow(walk, blocked, peer, WHY_GRADE_LIKELY);
 	verdict.link.unanswered = verdict.kind == WHY_VERDICT_FOLLOW;
 	return verdict;
+}
+
+/* The timeout of a wait for a connection expired. That of a client only limits how long it waits
+ * for the server. A server without a request has nothing to wait for. */
+static struct why_verdict at_timeout(struct why_walk *walk, struct why_blocked *blocked,
+				     enum why_grade grade)
+{
+	struct why_verdict verdict = why_blocked_for_answer(walk, blocked);
+
+	return verdict.kind != WHY_VERDICT_NONE
+		       ? verdict
+		       : why_blocked_end(walk, blocked, WHY_TIMER, grade, blocked->thread);
 }
 
 /* A server of this machine did not answer: its queue of new connections was full. TCP asked again

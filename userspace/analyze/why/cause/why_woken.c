@@ -116,15 +116,19 @@ struct why_verdict why_blocked_neither_sends(struct why_walk *walk, struct why_b
 
 /* ---- no answer ---- */
 
-#define UNANSWERED_TEXT "the timeout expired without an answer"
-#define SILENT_TEXT "does not answer, until the timeout at the other end expires"
+#define UNANSWERED_TEXT "no answer came"
+#define SILENT_TEXT "does not answer, until the other end no longer waits"
 
-/* Whether a step waits for several connections, so that one may have a request that is not
- * answered. If the server waits for this one alone, the request may be incomplete. */
+/* Whether a step waits for several connections, or for a new one, so that another one may have a
+ * request that is not answered. If the server waits for this one alone, the request may be
+ * incomplete. */
 static bool is_of_loop(const struct why_walk *walk, const struct why_step *step)
 {
-	return step->syscall >= 0 &&
-	       syscall_name_is_epoll(syscall_name(walk->model->meta->machine, step->syscall));
+	const char *syscall =
+		step->syscall >= 0 ? syscall_name(walk->model->meta->machine, step->syscall) : NULL;
+
+	return syscall_name_is_epoll(syscall) ||
+	       (syscall && !strncmp(syscall, "accept", strlen("accept")));
 }
 
 struct why_verdict why_blocked_unanswered(struct why_walk *walk, struct why_blocked *blocked,

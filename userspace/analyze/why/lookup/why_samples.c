@@ -21,12 +21,9 @@ const char *const sample_spin_texts[SAMPLE_SPIN_COUNT] = {
 	[SAMPLE_SPIN_ALLOCATOR] = "for a lock of malloc()",
 };
 const char *const sample_spin_names[SAMPLE_SPIN_COUNT] = {
-	[SAMPLE_SPIN_USER] = "user-lock",
-	[SAMPLE_SPIN_PI] = "pi-mutex",
-	[SAMPLE_SPIN_KERNEL] = "kernel-mutex",
-	[SAMPLE_SPIN_KERNEL_SPIN] = "kernel-spinlock",
-	[SAMPLE_SPIN_PAUSE] = "pause",
-	[SAMPLE_SPIN_ALLOCATOR] = "allocator-lock",
+	[SAMPLE_SPIN_USER] = "user-lock",      [SAMPLE_SPIN_PI] = "pi-mutex",
+	[SAMPLE_SPIN_KERNEL] = "kernel-mutex", [SAMPLE_SPIN_KERNEL_SPIN] = "kernel-spinlock",
+	[SAMPLE_SPIN_PAUSE] = "pause",         [SAMPLE_SPIN_ALLOCATOR] = "allocator-lock",
 };
 
 struct sample_places {
