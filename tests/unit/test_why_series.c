@@ -1395,7 +1395,8 @@ static void test_a_signal_of_others_only_limits_a_wait_for_an_answer(void **stat
 	static const struct {
 		uint32_t sender_pid, culprit;
 		const char *cause, *object;
-	} rows[] = {{30, 20, "socket", "socket:[1] (" CLIENT_END ")"}, {10, 30, "user-work", ""}};
+	} rows[] = {{30, 20, "socket", "socket:[1] (" CLIENT_END ")"},
+		    {10, 30, "user-work", "socket:[1] (" CLIENT_END ")"}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
