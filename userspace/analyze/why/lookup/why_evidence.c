@@ -458,7 +458,8 @@ static bool is_in_request(const struct why_walk *walk, const struct why_interval
 }
 
 /* Whether a wait was in the same call on the same descriptor as `interval`, or also for a request
- * of io_uring. False if its own interval was not kept. */
+ * of io_uring. False if its own interval was not kept. sendfile() is uninterruptible when it reads
+ * the file, and not when it waits for the socket. */
 static bool is_alike(const struct why_walk *walk, const struct model_wait *wait,
 		     const struct why_interval *interval)
 {
@@ -472,7 +473,8 @@ static bool is_alike(const struct why_walk *walk, const struct model_wait *wait,
 	if (is_in_request(walk, interval))
 		return is_in_request(walk, other);
 	return other->syscall == interval->syscall && other->args < walk->model->syscall_args.len &&
-	       args[other->args] == args[interval->args];
+	       args[other->args] == args[interval->args] &&
+	       !((other->task_state ^ interval->task_state) & WAFFLE_TASK_UNINTERRUPTIBLE);
 }
 
 /* Number of the thread's waits to search, before and after. */
