@@ -90,6 +90,22 @@ static void test_the_traits_of_rusts_library_for_its_own_types_are_of_the_librar
 	check(false, own, sizeof(own) / sizeof(own[0]));
 }
 
+static void test_a_function_inlined_from_a_header_of_cpps_library_is_of_the_library(void **state)
+{
+	struct stack_frame frame = {.function = "sort<int*>",
+				    .module = "/srv/program",
+				    .file = "/usr/include/c++/14/bits/stl_algo.h",
+				    .inlined = true};
+
+	(void)state;
+	assert_true(stack_frame_is_common(&frame));
+	frame.inlined = false;
+	assert_false(stack_frame_is_common(&frame));
+	frame.inlined = true;
+	frame.file = "/srv/include/sort.h";
+	assert_false(stack_frame_is_common(&frame));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -97,6 +113,8 @@ int main(void)
 			test_the_library_of_cpp_is_known_behind_the_type_that_a_function_returns),
 		cmocka_unit_test(
 			test_the_traits_of_rusts_library_for_its_own_types_are_of_the_library),
+		cmocka_unit_test(
+			test_a_function_inlined_from_a_header_of_cpps_library_is_of_the_library),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -330,6 +330,14 @@ static const char *const common_modules[] = {"libc.so",    "libc-",      "libpth
 					     "[vdso]",     "libm.so",    "libm-",       "libc.musl",
 					     "libasan.so", "libtsan.",   "libubsan.so", "libffi."};
 
+/* The headers of libstdc++ and libc++, as /usr/include/c++/14/bits/stl_algo.h. The compiler may
+ * give an inlined function a name without its namespace. The source of other functions says less:
+ * without inlined functions in the debug information, it is that of the line. */
+static bool is_inlined_from_cpp_library(const struct stack_frame *frame)
+{
+	return frame->inlined && frame->file && strstr(frame->file, "/include/c++/");
+}
+
 bool stack_frame_is_common(const struct stack_frame *frame)
 {
 	const char *module = frame->module ? path_base(frame->module) : "";
@@ -337,7 +345,8 @@ bool stack_frame_is_common(const struct stack_frame *frame)
 	for (size_t i = 0; i < sizeof(common_modules) / sizeof(common_modules[0]); i++)
 		if (!strncmp(module, common_modules[i], strlen(common_modules[i])))
 			return true;
-	return frame->function && stack_function_is_library(frame->function);
+	return frame->function &&
+	       (stack_function_is_library(frame->function) || is_inlined_from_cpp_library(frame));
 }
 
 bool stack_frame_is_interpreter(const struct stack_frame *frame)
