@@ -90,6 +90,26 @@ static void test_the_traits_of_rusts_library_for_its_own_types_are_of_the_librar
 	check(false, own, sizeof(own) / sizeof(own[0]));
 }
 
+static void test_what_makes_system_calls_for_go_is_of_its_library(void **state)
+{
+	static const char *const library[] = {
+		"runtime.futex",
+		"internal/runtime/syscall/linux.Syscall6",
+		"internal/poll.(*FD).Write",
+		"syscall.write",
+	};
+	static const char *const own[] = {
+		"main.reserve",
+		"example.org/shop/internal/poll.Run",
+		"internal/pollution.Run",
+		"net.(*conn).Write",
+	};
+
+	(void)state;
+	check(true, library, sizeof(library) / sizeof(library[0]));
+	check(false, own, sizeof(own) / sizeof(own[0]));
+}
+
 static void test_a_function_inlined_from_a_header_of_cpps_library_is_of_the_library(void **state)
 {
 	struct stack_frame frame = {.function = "sort<int*>",
@@ -113,6 +133,7 @@ int main(void)
 			test_the_library_of_cpp_is_known_behind_the_type_that_a_function_returns),
 		cmocka_unit_test(
 			test_the_traits_of_rusts_library_for_its_own_types_are_of_the_library),
+		cmocka_unit_test(test_what_makes_system_calls_for_go_is_of_its_library),
 		cmocka_unit_test(
 			test_a_function_inlined_from_a_header_of_cpps_library_is_of_the_library),
 	};

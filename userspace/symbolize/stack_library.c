@@ -5,9 +5,11 @@
 #include <stddef.h>
 #include <string.h>
 
-/* What the names begin with. "__" is reserved for the implementation, as in __gnu_cxx. */
-static const char *const beginnings[] = {"__",    "pthread_", "syscall",
-					 "std::", "futex_",   "runtime."};
+/* What the names begin with. "__" is reserved for the implementation, as in __gnu_cxx. Go's
+ * packages are its run-time, and what makes system calls; those of programs have longer paths. */
+static const char *const beginnings[] = {
+	"__",     "pthread_", "syscall",           "std::",
+	"futex_", "runtime.", "internal/runtime/", "internal/poll."};
 /* Crates of Rust's own library. A function of C++ may have such a namespace, but has parentheses.
  */
 static const char *const rust_crates[] = {"std::", "core::", "alloc::"};
