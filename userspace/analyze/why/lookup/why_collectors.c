@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyze/why/lookup/why_collectors.h"
+#include "analyze/why/lookup/why_collectors_internal.h"
 
 #include <stddef.h>
 #include <string.h>

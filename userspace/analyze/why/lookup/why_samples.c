@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/why/lookup/why_collectors.h"
+#include "analyze/why/lookup/why_collectors_internal.h"
 #include "analyze/why/lookup/why_meaning.h"
 #include "util/keymap.h"
 #include "util/map.h"
