@@ -235,6 +235,56 @@ static void test_of_scattered_samples_a_part_is_named_too(void **state)
 		     100);
 }
 
+/* `collects` of 10 samples have a function of a collector on their stacks, below others. */
+static void check_collected(int collects, const char *collector, const char *expected)
+{
+	struct why_query query = {.span_id = 1};
+	struct error err = ERROR_INIT;
+	struct stack_names *names;
+	struct capture capture;
+	struct why *why;
+	const struct why_part *part;
+	uint64_t leaf, other, stack[2];
+
+	capture_begin(&capture, true);
+	leaf = function_add(&capture, 1, "mark");
+	other = function_add(&capture, 2, "work");
+	stack[0] = leaf;
+	stack[1] = function_add(&capture, 3, collector);
+	stack_add(&capture, stack, 2);
+	stack_add(&capture, &other, 1);
+	gets(&capture, 1000, 1, 0, 10, 0, 0, 0);
+	capture_span(&capture, 1000, 10, 1);
+	for (int i = 0; i < 100; i++)
+		sample(&capture, 2000 + (uint64_t)i * 100, 10, 0, i % 10 < collects ? 1 : 2, -1);
+	capture_end(&capture, 101000, 10, 1);
+	capture_load(&capture, 102000);
+	names = stack_names_open(capture.reader, false);
+	query.names = names;
+	capture_must(why_new(&why, capture.model, &query, &err), err);
+	part = &why->parts.data[why->instances.data[0].part];
+	check_text(why, part, expected);
+	end(&capture, names, why);
+}
+
+static void test_the_share_of_garbage_collection_is_told(void **state)
+{
+	(void)state;
+	check_collected(4, "runtime.gcAssistAlloc1",
+			"  running: 60 % work (app.py), user; 40 % in the garbage collection of Go "
+			"(100 samples)\n");
+	check_collected(3, "v8::internal::Scavenger::Process(v8::JobDelegate*)",
+			"  running: 70 % work (app.py), user; 30 % in the garbage collection of V8 "
+			"(100 samples)\n");
+	/* It allocates, or waits until the world has stopped. */
+	check_collected(
+		4, "runtime.mallocgc",
+		"  running: 60 % work (app.py), user; 40 % mark (app.py), user (100 samples)\n");
+	check_collected(
+		4, "runtime.gcstopm",
+		"  running: 60 % work (app.py), user; 40 % mark (app.py), user (100 samples)\n");
+}
+
 /* The place of the samples has the name of the function already. */
 static void test_the_function_of_the_first_place_is_not_named_again(void **state)
 {
@@ -639,6 +689,7 @@ int main(void)
 		cmocka_unit_test(
 			test_samples_of_many_places_name_the_function_that_they_are_within),
 		cmocka_unit_test(test_of_scattered_samples_a_part_is_named_too),
+		cmocka_unit_test(test_the_share_of_garbage_collection_is_told),
 		cmocka_unit_test(test_the_function_of_the_first_place_is_not_named_again),
 		cmocka_unit_test(test_few_samples_say_nothing),
 		cmocka_unit_test(test_without_samples_there_are_none),

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "symbolize/stack_generators_internal.h"
+#include "symbolize/stack_library_internal.h"
 #include "symbolize/stack_mappings.h"
 #include "target/elf/symbol_module.h"
 #include "target/elf/symbols.h"
@@ -323,48 +324,29 @@ uint32_t stack_names_all(struct stack_names *names, uint32_t number, uint64_t ts
 	return each_frame(names, number, ts, true, each, arg);
 }
 
-/* Libraries in which every program waits, or through which it calls others, and their functions,
- * for statically linked programs. */
+/* Libraries in which every program waits, or through which it calls others. */
 static const char *const common_modules[] = {"libc.so",    "libc-",      "libpthread",  "ld-linux",
 					     "ld-musl",    "libstdc++.", "libc++.",     "libgcc_s.",
 					     "[vdso]",     "libm.so",    "libm-",       "libc.musl",
 					     "libasan.so", "libtsan.",   "libubsan.so", "libffi."};
-static const char *const common_functions[] = {"__",    "pthread_", "syscall",
-					       "std::", "futex_",   "runtime."};
-/* Crates of Rust's own library. A function of C++ may have such a namespace, but has parentheses.
- */
-static const char *const rust_crates[] = {"std::", "core::", "alloc::"};
 
-static bool begins_with(const char *text, const char *const *list, size_t count)
+/* The headers of libstdc++ and libc++, as /usr/include/c++/14/bits/stl_algo.h. The compiler may
+ * give an inlined function a name without its namespace. The source of other functions says less:
+ * without inlined functions in the debug information, it is that of the line. */
+static bool is_inlined_from_cpp_library(const struct stack_frame *frame)
 {
-	for (size_t i = 0; i < count; i++)
-		if (!strncmp(text, list[i], strlen(list[i])))
-			return true;
-	return false;
-}
-
-/* "core::fmt::write", "<std::net::TcpStream as std::io::Read>::read"; but not the program's own
- * "<alloc::vec::Vec<T> as shop::Total>::total". */
-static bool is_of_rusts_library(const char *function)
-{
-	const char *as = strstr(function, " as ");
-
-	return !strchr(function, '(') &&
-	       begins_with(*function == '<' ? function + 1 : function, rust_crates,
-			   sizeof(rust_crates) / sizeof(rust_crates[0])) &&
-	       (*function != '<' || !as ||
-		begins_with(as + 4, rust_crates, sizeof(rust_crates) / sizeof(rust_crates[0])));
+	return frame->inlined && frame->file && strstr(frame->file, "/include/c++/");
 }
 
 bool stack_frame_is_common(const struct stack_frame *frame)
 {
-	if (frame->module && begins_with(path_base(frame->module), common_modules,
-					 sizeof(common_modules) / sizeof(common_modules[0])))
-		return true;
+	const char *module = frame->module ? path_base(frame->module) : "";
+
+	for (size_t i = 0; i < sizeof(common_modules) / sizeof(common_modules[0]); i++)
+		if (!strncmp(module, common_modules[i], strlen(common_modules[i])))
+			return true;
 	return frame->function &&
-	       (begins_with(frame->function, common_functions,
-			    sizeof(common_functions) / sizeof(common_functions[0])) ||
-		is_of_rusts_library(frame->function));
+	       (stack_function_is_library(frame->function) || is_inlined_from_cpp_library(frame));
 }
 
 bool stack_frame_is_interpreter(const struct stack_frame *frame)

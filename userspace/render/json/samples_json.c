@@ -31,6 +31,19 @@ static void within_json(struct json *json, const char *key, const struct why *wh
 	json_object_end(json);
 }
 
+static void collected_json(struct json *json, const struct why *why,
+			   const struct sample_count *collected)
+{
+	if (!collected)
+		return;
+	json_key(json, "garbage_collection");
+	json_object_begin(json);
+	json_field_u64(json, "count", collected->within);
+	json_field_string(json, "runtime",
+			  sample_place_collector(why->sample_places, collected->place));
+	json_object_end(json);
+}
+
 static void place_json(struct json *json, const struct why *why, const struct sample_count *count)
 {
 	const struct sample_place *place = sample_places_get(why->sample_places, count->place);
@@ -69,5 +82,6 @@ void samples_json(struct json *json, const struct why *why, const struct sample_
 	within_json(json, "within", why, sample_counts_within(why->sample_places, counts, len));
 	within_json(json, "part", why, sample_counts_part(why->sample_places, counts, len));
 	within_json(json, "own", why, sample_counts_own(why->sample_places, counts, len));
+	collected_json(json, why, sample_counts_collected(why->sample_places, counts, len));
 	json_object_end(json);
 }

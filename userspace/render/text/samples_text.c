@@ -11,7 +11,8 @@
 
 #define PLACES_SHOWN 3
 #define PERCENT_MIN 5
-#define PLACE_COLUMNS 60 /* names of templates in C++ may be very long */
+#define COLLECTED_PERCENT_MIN 10 /* garbage collection costs all programs that have it a little */
+#define PLACE_COLUMNS 60         /* names of templates in C++ may be very long */
 #define WITHIN_COLUMNS 45
 #define LINE_COLUMNS 100 /* with the number of samples at its end */
 
@@ -39,17 +40,22 @@ static char *item_text(const struct sample_places *places, const struct sample_c
 	return text;
 }
 
-/* The functions that samples are within; NULL: none. */
+/* The functions and the collector of garbage that samples are within; NULL: none. */
 struct around {
-	const struct sample_count *within, *own, *part;
+	const struct sample_count *within, *own, *part, *collected;
 };
 
 static struct around around_of(const struct sample_places *places,
 			       const struct sample_count *counts, size_t len)
 {
+	const struct sample_count *collected = sample_counts_collected(places, counts, len);
+	uint64_t total = sample_counts_total(counts, len);
+
+	if (collected && sample_percent(collected->within, total) < COLLECTED_PERCENT_MIN)
+		collected = NULL;
 	return (struct around){sample_counts_within(places, counts, len),
 			       sample_counts_own(places, counts, len),
-			       sample_counts_part(places, counts, len)};
+			       sample_counts_part(places, counts, len), collected};
 }
 
 static void put_within(FILE *out, const struct sample_places *places,
@@ -60,7 +66,7 @@ static void put_within(FILE *out, const struct sample_places *places,
 }
 
 /* Returns " (58 samples)", or with functions "; 90 % within forward (mlp.py), from step (train.py),
- * 30 % within gelu (act.py) (58 samples)", from malloc(). */
+ * 30 % within gelu (act.py); 40 % in the garbage collection of Go (58 samples)", from malloc(). */
 static char *end_text(const struct sample_places *places, const struct around *around,
 		      uint64_t total, bool first)
 {
@@ -81,6 +87,10 @@ static char *end_text(const struct sample_places *places, const struct around *a
 		fputs(around->within || around->own ? ", " : "; ", out);
 		put_within(out, places, around->part, total);
 	}
+	if (around->collected)
+		fprintf(out, "; %u %% in the garbage collection of %s",
+			sample_percent(around->collected->within, total),
+			sample_place_collector(places, around->collected->place));
 	fprintf(out, " (%s samples)", units_format_count(number, total));
 	memory_require(!fclose(out));
 	return text;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/why/lookup/why_collectors_internal.h"
 #include "analyze/why/lookup/why_meaning.h"
 #include "util/keymap.h"
 #include "util/map.h"
@@ -35,8 +36,9 @@ struct sample_places {
 	struct map user_at;   /* user stack → place; the stack belongs to one process */
 	struct map kernel_at; /* kernel stack, system call and what it is for → place */
 	struct map locks_at;  /* user stack → whether it is in a lock of the memory allocator */
-	/* Of each user stack, the number of functions that samples are within, and then their
-	 * places, innermost first; each function once. */
+	/* Of each user stack: struct sample_place.collector as a place, or MAP_NONE; the number of
+	 * functions that samples are within; and their places, innermost first, each function once.
+	 */
 	VEC(uint32_t) callers;
 	struct map callers_at; /* user stack → index in callers */
 };
@@ -73,12 +75,13 @@ const struct sample_place *sample_places_get(const struct sample_places *places,
 
 static uint32_t place_number(struct sample_places *places, const struct sample_place *place)
 {
-	const uint32_t key[6] = {(uint32_t)place->kernel << 8 | place->spin,
+	const uint32_t key[7] = {(uint32_t)place->kernel << 8 | place->spin,
 				 (uint32_t)place->syscall,
 				 place->text,
 				 place->module,
 				 place->generator,
-				 place->source};
+				 place->source,
+				 place->collector};
 	uint32_t number = keymap_get(&places->known, key, sizeof(key));
 
 	if (number != MAP_NONE)
@@ -106,6 +109,7 @@ uint32_t *sample_places_take(struct sample_places *places, const struct sample_p
 		place.module = strtab_take(places->texts, from->texts, place.module);
 		place.generator = strtab_take(places->texts, from->texts, place.generator);
 		place.source = strtab_take(places->texts, from->texts, place.source);
+		place.collector = strtab_take(places->texts, from->texts, place.collector);
 		numbers[i] = place_number(places, &place);
 	}
 	return numbers;
@@ -262,7 +266,8 @@ static uint32_t user_place(struct sample_places *places, const struct model_samp
 struct callers {
 	struct sample_places *places;
 	size_t begin;
-	bool python; /* only functions of Python count, since there are some */
+	bool python;           /* only functions of Python count, since there are some */
+	const char *collector; /* NULL: the stack is in no collector of garbage */
 };
 
 static void callers_add(const struct callers *callers, uint32_t place)
@@ -290,6 +295,8 @@ static void callers_frame(const struct stack_frame *frame, void *arg)
 
 	if (!frame->function || frame->cut || (python && !frame->file))
 		return;
+	if (!callers->collector)
+		callers->collector = collector_of(frame->function);
 	if (python && !callers->python) {
 		callers->python = true;
 		places->callers.len = callers->begin;
@@ -305,19 +312,24 @@ static void callers_frame(const struct stack_frame *frame, void *arg)
 	callers_add(callers, place_number(places, &place));
 }
 
-/* The functions of a stack: their number, and then their places. */
+/* What a stack is within, as struct sample_places has it. */
 static const uint32_t *callers_of(struct sample_places *places, const struct model_sample *sample)
 {
 	uint32_t at = map_get(&places->callers_at, sample->user_stack);
 
 	if (at == MAP_NONE) {
-		struct callers callers = {places, places->callers.len + 1, false};
+		struct callers callers = {.places = places, .begin = places->callers.len + 2};
+		struct sample_place place = {.syscall = -1};
 
 		at = (uint32_t)places->callers.len;
+		vec_add(&places->callers, MAP_NONE);
 		vec_add(&places->callers, 0);
 		stack_names_each(places->names, sample->user_stack, sample->ts, callers_frame,
 				 &callers);
-		places->callers.data[at] = (uint32_t)(places->callers.len - callers.begin);
+		place.collector = text_of(places, callers.collector);
+		if (place.collector)
+			places->callers.data[at] = place_number(places, &place);
+		places->callers.data[at + 1] = (uint32_t)(places->callers.len - callers.begin);
 		map_put(&places->callers_at, sample->user_stack, at);
 	}
 	return &places->callers.data[at];
@@ -504,6 +516,11 @@ const char *sample_place_function(const struct sample_places *places, uint32_t n
 	return strtab_get(places->texts, sample_places_get(places, number)->text);
 }
 
+const char *sample_place_collector(const struct sample_places *places, uint32_t number)
+{
+	return strtab_get(places->texts, sample_places_get(places, number)->collector);
+}
+
 char *sample_place_text(const struct sample_places *places, uint32_t number)
 {
 	const struct sample_place *place = sample_places_get(places, number);
@@ -593,12 +610,15 @@ void sample_counts_add_samples(sample_counts *counts, struct sample_places *plac
 {
 	const struct model_sample *sample = &places->model->samples.data[index];
 	const uint32_t *callers = callers_of(places, sample);
+	uint32_t collector = callers[0], len = callers[1];
 
+	callers += 2;
 	sample_counts_add(counts, &(struct sample_count){place_of(places, sample), count, 0, 0});
-	for (uint32_t i = 0; i < callers[0]; i++)
-		sample_counts_add(counts,
-				  &(struct sample_count){callers[1 + i], 0, count,
-							 (uint64_t)count * (callers[0] - 1 - i)});
+	if (collector != MAP_NONE)
+		sample_counts_add(counts, &(struct sample_count){collector, 0, count, 0});
+	for (uint32_t i = 0; i < len; i++)
+		sample_counts_add(counts, &(struct sample_count){callers[i], 0, count,
+								 (uint64_t)count * (len - 1 - i)});
 }
 
 void sample_counts_finish(sample_counts *counts)
@@ -641,7 +661,8 @@ static bool is_of_first(const struct sample_places *places, const struct sample_
 
 /* The innermost function that so many of the samples are within; of several, the one with the most.
  * NULL: none. */
-static const struct sample_count *innermost(const struct sample_count *counts, size_t len,
+static const struct sample_count *innermost(const struct sample_places *places,
+					    const struct sample_count *counts, size_t len,
 					    uint64_t least)
 {
 	const struct sample_count *found = NULL;
@@ -649,7 +670,8 @@ static const struct sample_count *innermost(const struct sample_count *counts, s
 	for (size_t i = 0; i < len; i++) {
 		const struct sample_count *count = &counts[i];
 
-		if (!count->within || count->within < least)
+		if (!count->within || count->within < least ||
+		    sample_places_get(places, count->place)->collector)
 			continue;
 		if (!found || depth_of(count) > depth_of(found) ||
 		    (depth_of(count) >= depth_of(found) && count->within > found->within))
@@ -662,7 +684,7 @@ const struct sample_count *sample_counts_within(const struct sample_places *plac
 						const struct sample_count *counts, size_t len)
 {
 	uint64_t total = sample_counts_total(counts, len);
-	const struct sample_count *found = innermost(counts, len, total - total / 2);
+	const struct sample_count *found = innermost(places, counts, len, total - total / 2);
 
 	return found && is_of_first(places, counts, found) ? NULL : found;
 }
@@ -687,7 +709,7 @@ const struct sample_count *sample_counts_part(const struct sample_places *places
 {
 	uint64_t total = sample_counts_total(counts, len);
 	const struct sample_count *found =
-		innermost(counts, len, (total * PART_PERCENT + 99) / 100);
+		innermost(places, counts, len, (total * PART_PERCENT + 99) / 100);
 
 	if (!found || found->within < SAMPLE_COUNT_MIN || is_within_half(found, total) ||
 	    is_place(places, counts, len, found) ||
@@ -734,6 +756,18 @@ const struct sample_count *sample_counts_own(const struct sample_places *places,
 		    (!found || depth_of(&counts[i]) > depth_of(found)))
 			found = &counts[i];
 	return found && (found == within || is_of_first(places, counts, found)) ? NULL : found;
+}
+
+const struct sample_count *sample_counts_collected(const struct sample_places *places,
+						   const struct sample_count *counts, size_t len)
+{
+	const struct sample_count *found = NULL;
+
+	for (size_t i = 0; i < len; i++)
+		if (sample_places_get(places, counts[i].place)->collector &&
+		    (!found || counts[i].within > found->within))
+			found = &counts[i];
+	return found;
 }
 
 unsigned sample_percent(uint64_t count, uint64_t total)

@@ -46,6 +46,9 @@ struct sample_place {
 	uint32_t source;
 	/* In no known file: what may have generated the code, such as "the JVM"; 0: unknown. */
 	uint32_t generator;
+	/* Not a place: samples are within the collector of garbage of this run-time, such as "Go";
+	 * 0: it is a place. */
+	uint32_t collector;
 };
 
 /* A place, and how many samples show it. */
@@ -69,6 +72,8 @@ const struct sample_place *sample_places_get(const struct sample_places *places,
 uint32_t *sample_places_take(struct sample_places *places, const struct sample_places *from);
 /* "gemm_kernel", "step (train.py)"; "" if it is unknown. */
 const char *sample_place_function(const struct sample_places *places, uint32_t place);
+/* The run-time of sample_counts_collected(): "Go". */
+const char *sample_place_collector(const struct sample_places *places, uint32_t place);
 /* "gemm_kernel, user", "kernel, write()"; the caller frees it. */
 char *sample_place_text(const struct sample_places *places, uint32_t place);
 
@@ -105,6 +110,11 @@ const struct sample_count *sample_counts_part(const struct sample_places *places
  * or that of sample_counts_within(). */
 const struct sample_count *sample_counts_own(const struct sample_places *places,
 					     const struct sample_count *counts, size_t len);
+
+/* The run-time whose collector of garbage most samples are within, and how many are. NULL: none is
+ * known to be. The place has only its `collector`. */
+const struct sample_count *sample_counts_collected(const struct sample_places *places,
+						   const struct sample_count *counts, size_t len);
 
 /* With fewer samples, nothing is printed for people. */
 #define SAMPLE_COUNT_MIN 10
