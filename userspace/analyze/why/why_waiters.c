@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyze/why/lookup/why_jvm.h"
+#include "target/process/descriptors.h"
 #include "util/memory.h"
 
 /* Limits of the threads to explain: their number, and how often they left a CPU together. */
@@ -129,6 +130,15 @@ static bool is_latch(const struct why *why, const struct why_step *step)
 	       2 * step->woken_count > step->wakes - 1;
 }
 
+/* Whether a server waits for no client in particular. One that waits for the next request of a
+ * connection may hold what others of its threads want. */
+static bool is_of_any_client(const struct why *why, const struct why_step *step)
+{
+	const char *object = strtab_get(why->texts, step->object);
+
+	return !strstr(object, DESCRIPTOR_BETWEEN) && !strstr(object, "(unix");
+}
+
 /* Whether the thread of the instance waits for whoever has work for it, though it may be the
  * explained one that comes next. So does a worker that waits for the thread of its process that
  * waits for clients. A main thread may do so, too. */
@@ -143,7 +153,7 @@ static bool is_for_work(const struct why *why, const struct why_part *part, uint
 		if (threads[steps[i].thread].pid != threads[steps->thread].pid ||
 		    threads[steps[i].thread].tid == explained_tid)
 			break;
-		if (steps[i].serves)
+		if (steps[i].serves && (!i || is_of_any_client(why, &steps[i])))
 			return true;
 	}
 	return is_latch(why, steps);
