@@ -57,6 +57,103 @@ static void check(const struct why_waiters *waiters, size_t number, uint32_t tid
 	assert_int_equal(waiter->ns, ns);
 }
 
+/* How many wait, if the main thread 10 waits in the call for a file of that name, which is also
+ * ready, until thread 12 wakes it. */
+static size_t waiting_in(int syscall, const char *name, const char *detail)
+{
+	struct capture capture = {0};
+	struct why_waiters waiters;
+	size_t count;
+
+	begin(&capture);
+	object(&capture, name, detail);
+	named(&capture, 10, 10, "main");
+	gets(&capture, 2 * US + 10, 3, 0, 10, 0, 0, 0);
+	waits(&capture, 1 * MS, 3, 10, 0, S, syscall, 3, 2, 0);
+	gets(&capture, 7 * MS, 3, 0, 10, 12, 7 * MS, 0);
+	wait_details(&capture, 1 * MS, 7 * MS, 10, 1, 0, 0);
+	find(&waiters, &capture, 10 * MS);
+	count = waiters.list.len;
+	why_waiters_free(&waiters);
+	capture_free(&capture);
+	return count;
+}
+
+/* A server waits for whoever asks it next, a client for the answer. */
+static void test_servers_that_wait_for_a_request_are_not_listed(void **state)
+{
+	const char *socket = "socket:[7]";
+
+	(void)state;
+	assert_int_equal(waiting_in(NR_ACCEPT, socket, ""), 0);
+	assert_int_equal(waiting_in(NR_RECVFROM, socket, "tcp 127.0.0.1:80 <-> 127.0.0.1:50000"),
+			 0);
+	assert_int_equal(waiting_in(NR_RECVFROM, socket, "tcp 127.0.0.1:50000 <-> 127.0.0.1:80"),
+			 1);
+	assert_int_equal(waiting_in(NR_SENDTO, socket, "tcp 127.0.0.1:80 <-> 127.0.0.1:50000"), 1);
+	assert_int_equal(waiting_in(NR_RECVFROM, socket, "udp 127.0.0.1:53"), 0);
+	assert_int_equal(waiting_in(NR_RECVFROM, socket, "udp 0.0.0.0:41000"), 1);
+	assert_int_equal(waiting_in(NR_RECVFROM, socket, "unix /run/log"), 0);
+	assert_int_equal(waiting_in(NR_RECVFROM, socket, "unix"), 1);
+	assert_int_equal(waiting_in(NR_EPOLL_WAIT, socket, "tcp 127.0.0.1:80"), 0);
+	assert_int_equal(waiting_in(NR_POLL,
+				    "2 descriptors: pipe:[4], tcp 127.0.0.1:80 <-> 127.0.0.1:50000",
+				    ""),
+			 1);
+	assert_int_equal(waiting_in(NR_POLL, "2 descriptors: pipe:[4], tcp 127.0.0.1:80", ""), 0);
+}
+
+/* A worker waits until the main thread, which waits for clients, has accepted one: the explained
+ * thread of another process. */
+static void test_workers_of_a_server_that_waits_for_a_request_are_not_listed(void **state)
+{
+	struct capture capture = {0};
+	struct why_waiters waiters;
+
+	(void)state;
+	begin(&capture);
+	named(&capture, 20, 20, "main");
+	named(&capture, 21, 20, "worker");
+	gets(&capture, 3 * US, 3, 0, 20, 0, 0, 0);
+	gets(&capture, 4 * US, 4, 0, 21, 0, 0, 0);
+	waits(&capture, 1 * MS, 3, 20, 0, S, NR_ACCEPT, 3, 0, 0);
+	waits(&capture, 1 * MS + 1, 4, 21, 0, S, NR_FUTEX, 0x7000, FUTEX_COND, 0);
+	gets(&capture, 6 * MS, 3, 0, 20, 12, 6 * MS, 0);
+	gets(&capture, 6 * MS + 1, 4, 0, 21, 20, 6 * MS + 1, 0);
+	find(&waiters, &capture, 10 * MS);
+	assert_int_equal(waiters.list.len, 0);
+	why_waiters_free(&waiters);
+	capture_free(&capture);
+}
+
+/* Timeouts of its own end most waits of a thread for signals. */
+static void test_a_thread_that_waits_for_signals_with_a_timeout_is_not_listed(void **state)
+{
+	struct capture capture = {0};
+	struct why_waiters waiters;
+
+	(void)state;
+	begin(&capture);
+	kernel_stack(&capture, 0xffff8000, "hrtimer_wakeup");
+	object(&capture, "anon_inode:[signalfd]", "");
+	named(&capture, 10, 10, "writer");
+	gets(&capture, 2 * US + 10, 3, 0, 10, 0, 0, 0);
+	for (unsigned i = 1; i < 8; i += 2) {
+		bool last = i == 7;
+
+		waits(&capture, i * MS, 3, 10, 0, S, NR_EPOLL_WAIT, 3, 0, 0);
+		gets(&capture, (i + 2) * MS - 10 * US, 3, 0, 10, last ? 12 : 0,
+		     (i + 2) * MS - 10 * US, last ? 0 : HARD);
+		wait_details(&capture, i * MS, (i + 2) * MS - 10 * US, 10, 1, 0, 0);
+		if (!last)
+			wake_details(&capture, (i + 2) * MS - 10 * US, 0, 10, 1, HARD);
+	}
+	find(&waiters, &capture, 10 * MS);
+	assert_int_equal(waiters.list.len, 0);
+	why_waiters_free(&waiters);
+	capture_free(&capture);
+}
+
 static void waiters_free(struct why_waiters *waiters, struct capture *capture)
 {
 	why_waiters_free(waiters);
@@ -346,6 +443,9 @@ int main(void)
 		cmocka_unit_test(test_the_largest_part_is_shown_also_if_it_is_not_the_first),
 		cmocka_unit_test(
 			test_who_waits_for_the_explained_thread_is_listed_whoever_that_waits_for),
+		cmocka_unit_test(test_servers_that_wait_for_a_request_are_not_listed),
+		cmocka_unit_test(test_workers_of_a_server_that_waits_for_a_request_are_not_listed),
+		cmocka_unit_test(test_a_thread_that_waits_for_signals_with_a_timeout_is_not_listed),
 		cmocka_unit_test(test_one_thread_has_nobody_that_waits),
 	};
 

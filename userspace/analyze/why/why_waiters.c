@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyze/why/lookup/why_jvm.h"
+#include "target/process/descriptors.h"
 #include "util/memory.h"
 
 /* Limits of the threads to explain: their number, and how often they left a CPU together. */
@@ -15,6 +16,8 @@
 #define LISTED_MAX 3
 /* If one wait of a thread takes all of the time but this part, the thread may wait for any work. */
 #define ONCE_PARTS 10
+/* The descriptor of which a thread reads its signals. */
+#define SIGNALS "anon_inode:[signalfd"
 
 /* ---- the threads to examine ---- */
 
@@ -113,7 +116,50 @@ static size_t choose(struct why_window *windows, const struct model *model,
 
 /* ---- those that wait ---- */
 
-static struct why_waiter waiter_of(const struct why *why, uint32_t number)
+static bool begins(const char *text, const char *prefix)
+{
+	return !strncmp(text, prefix, strlen(prefix));
+}
+
+/* Whether a thread waits for signals, and its own timeouts end most of these waits. A lock that its
+ * program made itself may be such a wait, too. */
+static bool is_latch(const struct why *why, const struct why_step *step)
+{
+	return begins(strtab_get(why->texts, step->object), SIGNALS) && !step->meaning &&
+	       step->wakes > 1 && step->woken_by == MODEL_NONE &&
+	       2 * step->woken_count > step->wakes - 1;
+}
+
+/* Whether a server waits for no client in particular. One that waits for the next request of a
+ * connection may hold what others of its threads want. */
+static bool is_of_any_client(const struct why *why, const struct why_step *step)
+{
+	const char *object = strtab_get(why->texts, step->object);
+
+	return !strstr(object, DESCRIPTOR_BETWEEN) && !strstr(object, "(unix");
+}
+
+/* Whether the thread of the instance waits for whoever has work for it, though it may be the
+ * explained one that comes next. So does a worker that waits for the thread of its process that
+ * waits for clients. A main thread may do so, too. */
+static bool is_for_work(const struct why *why, const struct why_part *part, uint32_t explained_tid)
+{
+	const struct model_thread *threads = why->model->threads.data;
+	const struct why_step *steps = &why->steps.data[part->step];
+
+	if (!part->step_count || steps->state != WAFFLE_THREAD_BLOCKED || steps->owned)
+		return false;
+	for (uint32_t i = 0; i < part->step_count; i++) {
+		if (threads[steps[i].thread].pid != threads[steps->thread].pid ||
+		    threads[steps[i].thread].tid == explained_tid)
+			break;
+		if (steps[i].serves && (!i || is_of_any_client(why, &steps[i])))
+			return true;
+	}
+	return is_latch(why, steps);
+}
+
+static struct why_waiter waiter_of(const struct why *why, uint32_t number, uint32_t explained_tid)
 {
 	const struct why_instance *instance = &why->instances.data[number];
 	struct why_waiter waiter = {.instance = number};
@@ -122,6 +168,8 @@ static struct why_waiter waiter_of(const struct why *why, uint32_t number)
 	for (uint32_t i = 0; i < instance->part_count; i++) {
 		const struct why_part *part = &why->parts.data[instance->part + i];
 
+		if (is_for_work(why, part, explained_tid))
+			continue;
 		if (part->through_ns > largest_ns) {
 			largest_ns = part->through_ns;
 			waiter.part = i;
@@ -207,7 +255,7 @@ int why_waiters_find(struct why_waiters *waiters, const struct model *model,
 		return result;
 	for (uint32_t i = 0; i < waiters->why->instances.len; i++) {
 		const struct why_instance *instance = &waiters->why->instances.data[i];
-		struct why_waiter waiter = waiter_of(waiters->why, i);
+		struct why_waiter waiter = waiter_of(waiters->why, i, query->tid);
 
 		if (waiter.ns &&
 		    waiter.ns >= (instance->to_ts - instance->from_ts) / LISTED_PARTS &&

@@ -35,8 +35,11 @@ struct descriptor {
 #define DESCRIPTOR_SOCKET "socket:"
 #define DESCRIPTOR_BETWEEN " <-> " /* both ends of a socket */
 #define DESCRIPTOR_AFTER ","       /* the remote end, if more follows */
+/* What the name of a list has before its descriptors: "3 descriptors: tcp 10.0.0.1:80, pipe:[4]".
+ */
+#define DESCRIPTOR_LIST "descriptors: "
 /* How the name of a list begins of which only the first descriptors are known. */
-#define DESCRIPTOR_MANY "many descriptors: "
+#define DESCRIPTOR_MANY "many " DESCRIPTOR_LIST
 
 /* Reads the key of an open descriptor of a process, and of an anonymous inode the name:
  * "[eventfd]". `kind` is empty for other files. False: it is not open. */

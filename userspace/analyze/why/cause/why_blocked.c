@@ -637,6 +637,18 @@ static void find_waiting(struct why_walk *walk, struct why_blocked *blocked)
 	blocked->waiting.any = why_go_is_any(walk, blocked);
 }
 
+/* Whether a server waits for a client, or for the next request of one. */
+static bool is_server_idle(const struct why_walk *walk, const struct why_blocked *blocked)
+{
+	const char *call = blocked->facts.syscall;
+
+	if (!walk->through_tid || !call || wait_is_for_room(&blocked->facts, blocked->kind))
+		return false;
+	return !strcmp(call, "accept") || !strcmp(call, "accept4") ||
+	       ((blocked->kind == WAIT_SOCKET || blocked->kind == WAIT_POLL) &&
+		blocked->facts.object && why_is_of_server(walk, blocked->facts.object));
+}
+
 struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_stretch *stretch)
 {
 	uint32_t thread = stretch->thread;
@@ -680,6 +692,7 @@ struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_s
 		if (!blocked.missed && why_blocked_find_ready(walk, &blocked, step->series_last))
 			step->object = blocked.object = object_of(walk, &blocked);
 	}
+	step->serves = is_server_idle(walk, &blocked);
 	if (blocked.program_lock)
 		set_program_lock(walk, &blocked, step);
 	if (blocked.file_lock)

@@ -286,6 +286,40 @@ enum why_tcp_side why_socket_side(const struct why_walk *walk, const struct stor
 	return low == other_low ? WHY_SIDE_UNKNOWN : low ? WHY_SIDE_SERVER : WHY_SIDE_CLIENT;
 }
 
+static bool begins(const char *text, const char *prefix)
+{
+	return !strncmp(text, prefix, strlen(prefix));
+}
+
+/* Whether the text of a socket, of `len` bytes, is "tcp 127.0.0.1:80", which listens, or
+ * "udp 127.0.0.1:53", at a port that no client is given. */
+static bool is_of_any_client(const char *text, size_t len)
+{
+	if (memmem(text, len, DESCRIPTOR_BETWEEN, strlen(DESCRIPTOR_BETWEEN)))
+		return false;
+	return begins(text, "tcp ") ||
+	       (begins(text, "udp ") && port_of(text, len) && port_of(text, len) < CLIENT_PORTS);
+}
+
+bool why_is_of_server(const struct why_walk *walk, const struct store_object *object)
+{
+	const char *list = strstr(object->name, DESCRIPTOR_LIST);
+
+	/* Of a connection of a Unix socket, only the server's end has a name. */
+	if (descriptor_is_socket(object->name))
+		return begins(object->detail, "unix ") ||
+		       is_of_any_client(object->detail, strlen(object->detail)) ||
+		       why_socket_side(walk, object) == WHY_SIDE_SERVER;
+	for (list = list ? list + strlen(DESCRIPTOR_LIST) : ""; *list;) {
+		size_t len = strcspn(list, ",");
+
+		if (is_of_any_client(list, len))
+			return true;
+		list += len + strspn(list + len, ", ");
+	}
+	return false;
+}
+
 bool why_is_terminal(const struct store_object *object)
 {
 	return object && !strncmp(object->detail, TERMINAL_TEXT, strlen(TERMINAL_TEXT));

@@ -13,6 +13,10 @@ uint32_t why_socket_peer(struct why_walk *walk, const struct store_object *objec
 /* Whose end of a connection it is, as far as its addresses and those of other connections show. */
 enum why_tcp_side { WHY_SIDE_UNKNOWN, WHY_SIDE_CLIENT, WHY_SIDE_SERVER };
 enum why_tcp_side why_socket_side(const struct why_walk *walk, const struct store_object *object);
+/* Whether who waits for it waits for whoever asks a server: it is a socket that listens, a server's
+ * end of a connection, a socket of UDP at a known port, or poll() has one that listens in its list.
+ */
+bool why_is_of_server(const struct why_walk *walk, const struct store_object *object);
 /* Whether the capture has a wait of a thread at the other end. If not, why_socket_peer() knows only
  * the process, and returns its main thread. */
 bool why_has_socket_waiter(struct why_walk *walk, const struct store_object *object);
