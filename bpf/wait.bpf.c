@@ -441,7 +441,7 @@ __noinline int details_emit(struct thread_wait *wait, __u64 who, __u64 files, __
 		return 0;
 	if (polled)
 		descriptor = wait->polled.descriptors[0];
-	if (wait->request_file) {
+	if (wait->request_file && !address) {
 		file = (struct file *)wait->request_file;
 		descriptor = -1;
 	} else if (polled <= 1) {
@@ -856,6 +856,10 @@ int BPF_PROG(on_io_complete, struct request *request, __u8 error, unsigned int b
 	return 0;
 }
 
+/* TRACE_SIGNAL_ALREADY_PENDING of include/trace/events/signal.h: nothing was sent, as the signal
+ * had been sent before. A timer that expires again does so. */
+#define SIGNAL_PENDING 2
+
 SEC("tp_btf/signal_generate")
 int BPF_PROG(on_signal, int signo, struct kernel_siginfo *info, struct task_struct *task, int group,
 	     int result)
@@ -864,7 +868,7 @@ int BPF_PROG(on_signal, int signo, struct kernel_siginfo *info, struct task_stru
 	struct task_struct *sender = bpf_get_current_task_btf();
 	struct waffle_rec_signal *rec;
 
-	if (finished || !target_has(task->tgid))
+	if (finished || result == SIGNAL_PENDING || !target_has(task->tgid))
 		return 0;
 	rec = record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec));
 	if (!rec)

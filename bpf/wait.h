@@ -43,8 +43,8 @@ struct waffle_frequency {
 #if defined(__TARGET_ARCH_x86)
 #define NR_POLL 7
 #define NR_IOCTL 16
-#define NR_SENDFILE 40
 #define NR_SELECT 23
+#define NR_SENDFILE 40
 #define NR_PSELECT6 270
 #define NR_PPOLL 271
 #define NR_IO_SUBMIT 209
@@ -414,7 +414,8 @@ static __always_inline __u64 request_file(struct task_struct *task)
 	if (!(task_untrusted(task)->flags & PF_IO_WORKER) ||
 	    !bpf_core_field_exists(task->worker_private) ||
 	    !bpf_core_field_exists(struct io_worker, cur_work) ||
-	    !bpf_core_field_exists(struct io_kiocb, file))
+	    !bpf_core_field_exists(struct io_kiocb, file) ||
+	    !bpf_core_field_exists(struct io_kiocb, work))
 		return 0;
 	worker = BPF_CORE_READ(task, worker_private);
 	work = BPF_CORE_READ(worker, cur_work);
@@ -440,7 +441,8 @@ static __noinline __attribute__((unused)) void wait_emit(struct thread_wait *wai
 			files = files_of(task);
 	}
 	/* sendfile() gets the file to read from after the socket to write to. */
-	descriptor = (__u32)args[wait->uninterruptible && wait->syscall == NR_SENDFILE];
+	descriptor =
+		(__u32)(wait->uninterruptible && wait->syscall == NR_SENDFILE ? args[1] : args[0]);
 	details_emit(wait, (__u64)task->tgid << 32 | (__u32)task->pid, (__u64)files, descriptor,
 		     now);
 }

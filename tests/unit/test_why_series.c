@@ -1388,22 +1388,73 @@ static void test_a_server_that_waits_until_the_client_gives_up_does_not_answer(v
 	done(&capture, why);
 }
 
-/* A signal of another process ends the wait for an answer. Who sent it is not what was awaited; a
- * thread of the same process may be. */
+/* Whoever opens a named pipe waits for its other end. A signal is not what it waited for. */
+static void test_who_opens_a_named_pipe_waits_for_its_other_end(void **state)
+{
+	static const char *const functions[] = {"wait_for_partner", "fifo_open", "do_dentry_open"};
+
+	(void)state;
+	for (int killed = 0; killed < 2; killed++) {
+		struct capture capture;
+		struct why *why;
+
+		begin(&capture);
+		kernel_stack_of(&capture, 0xffff8000, functions, 3);
+		waits(&capture, MS + 10, 1, 11, 0, S, NR_OPENAT, 4, 0, 0);
+		if (killed)
+			sent(&capture, 9 * MS - 2000, 13, 11, SIGUSR1, 0);
+		gets(&capture, 9 * MS, 1, 0, 11, 13, 9 * MS, 0);
+		wait_details(&capture, MS + 10, 9 * MS, 11, 0, 1, 0);
+		why = end(&capture, 10);
+		check_part(why, 0, killed ? "user-work" : "pipe", 8 * MS - 10, 13, "likely",
+			   "somebody to open the other end of a named pipe");
+		done(&capture, why);
+	}
+}
+
+/* A proxy waits for the answer of another server until its client gives up: that it waits says
+ * nothing of who is to blame. */
+static void test_a_proxy_that_waits_until_the_client_gives_up_is_not_blamed(void **state)
+{
+	struct store_object up = {.ino = 9,
+				  .pid = 20,
+				  .name = "socket:[9]",
+				  .detail = "tcp 127.0.0.1:40002 <-> 127.0.0.1:81"};
+	struct error err = ERROR_INIT;
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	connected(&capture, true);
+	capture_must(store_writer_add_object(capture.writer, &up, &err), err);
+	waits(&capture, MS + 5, 4, 20, 0, S, NR_EPOLL_WAIT, 7, 0, 0);
+	wait_of(&capture, 1, 10, 9, NR_POLL, 4, 1, 8, 0, HARD);
+	wait_details(&capture, MS + 10, 9 * MS, 11, 1, 0, 0);
+	wake_details(&capture, 9 * MS, 0, 11, 1, HARD);
+	gets(&capture, 9 * MS + 10, 4, 0, 20, 13, 9 * MS + 10, 0);
+	why = end(&capture, 10);
+	check_part(why, 0, "user-work", 8 * MS - 10, 13, "likely", "");
+	done(&capture, why);
+}
+
+/* A signal of another process ends a client's wait for the answer. Who sent it is not what was
+ * awaited; a thread of the same process may be. A server has no answer to wait for. */
 static void test_a_signal_of_others_only_limits_a_wait_for_an_answer(void **state)
 {
 	static const struct {
+		bool to_server;
 		uint32_t sender_pid, culprit;
 		const char *cause, *object;
-	} rows[] = {{30, 20, "socket", "socket:[1] (" CLIENT_END ")"},
-		    {10, 30, "user-work", "socket:[1] (" CLIENT_END ")"}};
+	} rows[] = {{true, 30, 20, "socket", "socket:[1] (" CLIENT_END ")"},
+		    {true, 10, 30, "user-work", "socket:[1] (" CLIENT_END ")"},
+		    {false, 30, 30, "user-work", "socket:[1] (" SERVER_END ")"}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct capture capture;
 		struct why *why;
 
-		connected(&capture, true);
+		connected(&capture, rows[i].to_server);
 		named(&capture, 30, rows[i].sender_pid, "sender");
 		gets(&capture, MS, 3, 0, 30, 0, 0, 0);
 		waits(&capture, MS + 5, 4, 20, 0, S, NR_EPOLL_WAIT, 7, 0, 0);
@@ -1764,7 +1815,9 @@ int main(void)
 		cmocka_unit_test(test_a_wait_for_an_answer_that_timed_out_is_one_for_the_server),
 		cmocka_unit_test(
 			test_a_server_that_waits_until_the_client_gives_up_does_not_answer),
+		cmocka_unit_test(test_who_opens_a_named_pipe_waits_for_its_other_end),
 		cmocka_unit_test(test_a_signal_of_others_only_limits_a_wait_for_an_answer),
+		cmocka_unit_test(test_a_proxy_that_waits_until_the_client_gives_up_is_not_blamed),
 		cmocka_unit_test(
 			test_who_ends_a_wait_for_several_things_is_likely_without_its_stack),
 		cmocka_unit_test(test_who_signals_is_certain_if_any_signal_ends_the_call),

@@ -64,8 +64,8 @@ struct why_step {
 	/* Times of the switches and wake-up at the ends of the thread's interval. They may lie
 	 * outside the step if that is only a part of the interval. 0: none. */
 	uint64_t out_ts, in_ts, wake_ts;
-	/* Blocked, if the query asks for chains through a thread: it is the wait of a server for
-	 * whoever asks it next. */
+	/* Blocked: it is the wait of a server for whoever asks it next. Set only if the query has
+	 * `through_tid`. */
 	bool serves;
 	/* The wait goes on when the capture ends, and `by` holds the lock, or has to end. */
 	bool owned;

@@ -123,7 +123,7 @@ static bool begins(const char *text, const char *prefix)
 
 /* Whether a thread waits for signals, and its own timeouts end most of these waits. A lock that its
  * program made itself may be such a wait, too. */
-static bool is_latch(const struct why *why, const struct why_step *step)
+static bool is_signal_loop(const struct why *why, const struct why_step *step)
 {
 	return begins(strtab_get(why->texts, step->object), SIGNALS) && !step->meaning &&
 	       step->wakes > 1 && step->woken_by == MODEL_NONE &&
@@ -132,7 +132,7 @@ static bool is_latch(const struct why *why, const struct why_step *step)
 
 /* Whether a server waits for no client in particular. One that waits for the next request of a
  * connection may hold what others of its threads want. */
-static bool is_of_any_client(const struct why *why, const struct why_step *step)
+static bool has_no_client(const struct why *why, const struct why_step *step)
 {
 	const char *object = strtab_get(why->texts, step->object);
 
@@ -153,10 +153,10 @@ static bool is_for_work(const struct why *why, const struct why_part *part, uint
 		if (threads[steps[i].thread].pid != threads[steps->thread].pid ||
 		    threads[steps[i].thread].tid == explained_tid)
 			break;
-		if (steps[i].serves && (!i || is_of_any_client(why, &steps[i])))
+		if (steps[i].serves && (!i || has_no_client(why, &steps[i])))
 			return true;
 	}
-	return is_latch(why, steps);
+	return is_signal_loop(why, steps);
 }
 
 static struct why_waiter waiter_of(const struct why *why, uint32_t number, uint32_t explained_tid)

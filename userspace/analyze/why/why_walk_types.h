@@ -20,7 +20,8 @@ struct why_link {
 	enum why_grade grade; /* of the chain so far */
 	uint32_t object;
 	uint64_t from_ts, until_ts; /* time of that wait; until_ts 0: unknown */
-	/* It was for an answer of this thread, and its timeout ended it before that came. */
+	/* It was for an answer of this thread, which had not come when a timeout, a signal or the
+	 * end of the capture ended it. */
 	bool unanswered;
 };
 
@@ -154,7 +155,10 @@ struct why_walk {
 	struct map socket_users;  /* object → the first thread that waited for it */
 	struct map main_threads;  /* pid → thread */
 	struct map only_children; /* pid → main thread of its only child, or NO_PEER */
-	struct map cgroups;       /* inode → text */
+	struct map askers;        /* pid → 1: it is the client of a connection */
+	bool askers_known;
+	struct map signals_to; /* thread → number of signals to it */
+	struct map cgroups;    /* inode → text */
 	struct why_object_text object_texts[1u << WHY_OBJECT_TEXT_BITS];
 	uint32_t *worker_texts; /* cache of why_worker_text(): of each thread; NULL: empty */
 	/* Texts for what the capture itself caused: by using a CPU, and by holding a program. */

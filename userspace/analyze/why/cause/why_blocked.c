@@ -88,7 +88,8 @@ static struct why_verdict by_meaning(struct why_walk *walk, struct why_blocked *
 	case MEANING_PIPE:
 		blocked->kind = WAIT_PIPE;
 		name_by_meaning(walk, blocked);
-		return thread ? follow_waker(walk, blocked, WAIT_PIPE) : WHY_UNDECIDED;
+		return thread && !blocked->by_signal ? follow_waker(walk, blocked, WAIT_PIPE)
+						     : WHY_UNDECIDED;
 	case MEANING_STOPPED:
 		/* Who continues a stopped thread need not be who stopped it. */
 		return why_blocked_end(walk, blocked, WHY_STOPPED, WHY_GRADE_LIKELY,
@@ -160,8 +161,9 @@ static struct why_verdict at_owned(struct why_walk *walk, struct why_blocked *bl
 #define MUTUAL_PIPES_TEXT "the chain of pipes leads back to it"
 #define MUTUAL_SOCKETS_TEXT "the chain of connections leads back to it"
 
-/* The wait for a pipe or connection goes on when the capture ends, and this thread's process holds
- * the other end then. It is followed if it has one thread. */
+/* What a thread waited for at a pipe or connection did not come, and the process of `peer` holds
+ * the other end. The chain continues there if the process has one thread, or if that thread is
+ * known to serve the connection. */
 static struct why_verdict at_peer(struct why_walk *walk, struct why_blocked *blocked, uint32_t peer)
 {
 	bool pipe = blocked->kind == WAIT_PIPE, alone = why_is_only_thread(walk, peer);
@@ -170,7 +172,7 @@ static struct why_verdict at_peer(struct why_walk *walk, struct why_blocked *blo
 	struct why_verdict verdict = pipe ? WHY_UNDECIDED : why_blocked_for_answer(walk, blocked);
 
 	step->by = peer;
-	step->owned = alone || verdict.kind != WHY_VERDICT_NONE;
+	step->owned = blocked->interval->open && (alone || verdict.kind != WHY_VERDICT_NONE);
 	if (verdict.kind != WHY_VERDICT_NONE)
 		return verdict;
 	if (alone && !why_walk_is_on_path(walk, peer))
@@ -214,7 +216,7 @@ static uint32_t awaited_child(const struct why_walk *walk, const struct why_bloc
 	bool by_id = blocked->interval->syscall == walk->intervals.waitid;
 
 	if (args && (by_id ? args[0] == P_PID : (int32_t)args[0] > 0))
-		return why_child_numbered(walk, pid, (uint32_t)args[by_id]);
+		return why_child_with_pid(walk, pid, (uint32_t)args[by_id]);
 	return why_only_child(walk, pid);
 }
 
@@ -303,13 +305,15 @@ static struct why_verdict at_unreported(struct why_walk *walk, struct why_blocke
 
 #define SIGNAL_TEXT "a signal ended the wait"
 
-/* Whether a signal of another process ended the wait before an answer came, as a timeout would. */
+/* Whether a signal of another process ended a client's wait before the answer came, as a timeout
+ * would. */
 static bool is_given_up(const struct why_walk *walk, const struct why_blocked *blocked)
 {
 	const struct model_thread *threads = walk->model->threads.data;
 
-	return blocked->by_signal && blocked->kind == WAIT_SOCKET && !blocked->waker.interrupt &&
-	       blocked->waker.thread < walk->model->threads.len &&
+	return blocked->by_signal && blocked->kind == WAIT_SOCKET && blocked->facts.object &&
+	       why_socket_side(walk, blocked->facts.object) == WHY_SIDE_CLIENT &&
+	       !blocked->waker.interrupt && blocked->waker.thread < walk->model->threads.len &&
 	       threads[blocked->waker.thread].pid != threads[blocked->thread].pid;
 }
 

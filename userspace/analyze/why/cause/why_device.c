@@ -142,10 +142,7 @@ static struct why_verdict at_request_of_others(struct why_walk *walk, struct why
 	bool writes = is_for_write(walk, blocked, read, write);
 
 	return why_blocked_end(walk, blocked, writes ? WHY_DISK_WRITE : WHY_DISK_READ,
-			       read->sure != write->sure && (writes ? write : read)->sure
-				       ? WHY_GRADE_CERTAIN
-				       : WHY_GRADE_LIKELY,
-			       blocked->thread);
+			       WHY_GRADE_LIKELY, blocked->thread);
 }
 
 struct why_verdict why_blocked_at_unknown_device(struct why_walk *walk, struct why_blocked *blocked)
@@ -155,7 +152,8 @@ struct why_verdict why_blocked_at_unknown_device(struct why_walk *walk, struct w
 
 	if (read.whose == WHY_IO_OWN || write.whose == WHY_IO_OWN)
 		return why_blocked_at_device(walk, blocked, read.whose != WHY_IO_OWN);
-	if (read.whose + write.whose != WHY_IO_NONE && is_ended_by_device(walk, blocked))
+	if ((read.whose != WHY_IO_NONE || write.whose != WHY_IO_NONE) &&
+	    is_ended_by_device(walk, blocked))
 		return at_request_of_others(walk, blocked, &read, &write);
 	return blocked->waker.interrupt ? why_blocked_interrupted(walk, blocked)
 					: why_blocked_woken_by(walk, blocked, WHY_GRADE_LIKELY);

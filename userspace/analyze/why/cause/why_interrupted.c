@@ -182,7 +182,6 @@ static bool neither_sent(struct why_walk *walk, const struct why_blocked *blocke
 static struct why_verdict poll_interrupt(struct why_walk *walk, struct why_blocked *blocked)
 {
 	const struct store_object *object = blocked->facts.object;
-
 	bool alone = object && descriptor_is_socket(object->name) &&
 		     !syscall_name_is_epoll(blocked->facts.syscall);
 

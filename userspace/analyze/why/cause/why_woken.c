@@ -117,7 +117,7 @@ struct why_verdict why_blocked_neither_sends(struct why_walk *walk, struct why_b
 /* ---- no answer ---- */
 
 #define UNANSWERED_TEXT "no answer came"
-#define SILENT_TEXT "does not answer, until the other end no longer waits"
+#define SILENT_TEXT "did not answer before the client stopped waiting"
 
 /* Whether a step waits for several connections, or for a new one, so that another one may have a
  * request that is not answered. If the server waits for this one alone, the request may be
@@ -148,11 +148,15 @@ struct why_verdict why_blocked_unanswered(struct why_walk *walk, struct why_bloc
 struct why_verdict why_blocked_silent(struct why_walk *walk, struct why_blocked *blocked)
 {
 	struct why_step *step = &walk->path[walk->depth - 1];
-	bool loop = is_of_loop(walk, step);
+	bool loop;
 
-	if (!blocked->link || !blocked->link->unanswered || walk->depth < 2 ||
-	    (!loop &&
-	     why_socket_peer(walk, blocked->facts.object) != walk->path[walk->depth - 2].thread))
+	if (!blocked->link || !blocked->link->unanswered || walk->depth < 2)
+		return WHY_UNDECIDED;
+	loop = is_of_loop(walk, step);
+	/* A proxy may wait for the answer of another server. */
+	if (loop ? why_is_asker(walk, walk->model->threads.data[blocked->thread].pid)
+		 : why_socket_peer(walk, blocked->facts.object) !=
+			    walk->path[walk->depth - 2].thread)
 		return WHY_UNDECIDED;
 	step->meaning = strtab_put(walk->why->texts, SILENT_TEXT, strlen(SILENT_TEXT));
 	blocked->object = blocked->link->object;

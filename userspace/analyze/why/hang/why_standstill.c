@@ -216,11 +216,11 @@ static bool is_idle_jvm(const struct model *model, struct stack_names *names, ui
 {
 	const struct model_open_wait *wait = hung ? open_wait(model, hung) : NULL;
 
-	if (!wait || !why_jvm_is_own_thread(model, names, thread))
+	if (!wait)
 		return false;
 	if (why_jvm_is_launcher(model, names, thread))
 		return true;
-	return hung->awaits == WHY_AWAITS_UNKNOWN &&
+	return why_jvm_is_own_thread(model, names, thread) && hung->awaits == WHY_AWAITS_UNKNOWN &&
 	       (!(wait->flags & WAFFLE_OPEN_WAIT_INSIDE) || is_inside(wait));
 }
 

@@ -34,9 +34,8 @@ static const struct {
 	{"Go", "runtime.(*spanInlineMarkBits)"},
 	{"Go", "runtime.(*mspan).moveInlineMarks"},
 	{"Go", "internal/runtime/gc/scan."},
-	/* mgcwork.go, mgcpacer.go */
+	/* mgcwork.go */
 	{"Go", "runtime.(*gcWork)"},
-	{"Go", "runtime.(*gcControllerState)"},
 	/* mgcsweep.go */
 	{"Go", "runtime.bgsweep"},
 	{"Go", "runtime.sweepone"},

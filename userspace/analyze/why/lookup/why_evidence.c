@@ -450,16 +450,17 @@ uint64_t why_switched_in(const struct why_walk *walk, uint32_t thread, size_t in
 	return wait->to_ts;
 }
 
-/* Whether the thread waits for a request of io_uring, and not at the ring. */
-static bool is_in_request(const struct why_walk *walk, const struct why_interval *interval)
+/* Whether the thread waits for another file than that of the call's first argument: that of a
+ * request of io_uring, and not the ring, or the one that sendfile() reads, and not the socket. */
+static bool is_for_other_file(const struct why_walk *walk, const struct why_interval *interval)
 {
-	return interval->syscall >= 0 && interval->syscall == walk->intervals.uring &&
-	       interval->task_state & WAFFLE_TASK_UNINTERRUPTIBLE;
+	return interval->syscall >= 0 && interval->task_state & WAFFLE_TASK_UNINTERRUPTIBLE &&
+	       (interval->syscall == walk->intervals.uring ||
+		interval->syscall == walk->intervals.sendfile);
 }
 
-/* Whether a wait was in the same call on the same descriptor as `interval`, or also for a request
- * of io_uring. False if its own interval was not kept. sendfile() is uninterruptible when it reads
- * the file, and not when it waits for the socket. */
+/* Whether a wait was in the same call on the same descriptor as `interval`, or in the same call for
+ * such another file. False if its own interval was not kept. */
 static bool is_alike(const struct why_walk *walk, const struct model_wait *wait,
 		     const struct why_interval *interval)
 {
@@ -470,11 +471,11 @@ static bool is_alike(const struct why_walk *walk, const struct model_wait *wait,
 
 	if (i >= of->intervals.len || other->from_ts != wait->from_ts)
 		return false;
-	if (is_in_request(walk, interval))
-		return is_in_request(walk, other);
+	if (is_for_other_file(walk, interval) || is_for_other_file(walk, other))
+		return is_for_other_file(walk, interval) && is_for_other_file(walk, other) &&
+		       other->syscall == interval->syscall;
 	return other->syscall == interval->syscall && other->args < walk->model->syscall_args.len &&
-	       args[other->args] == args[interval->args] &&
-	       !((other->task_state ^ interval->task_state) & WAFFLE_TASK_UNINTERRUPTIBLE);
+	       args[other->args] == args[interval->args];
 }
 
 /* Number of the thread's waits to search, before and after. */
@@ -488,7 +489,7 @@ static uint32_t object_nearby(const struct why_walk *walk, uint32_t thread,
 {
 	const struct model *model = walk->model;
 	const struct model_wait *waits = model->waits.data;
-	bool request = is_in_request(walk, interval);
+	bool request = is_for_other_file(walk, interval);
 	uint32_t found = 0;
 	size_t first =
 		lower_bound(model->waits.len, i,
@@ -538,7 +539,7 @@ struct wait_facts why_facts_of(const struct why_walk *walk, uint32_t thread,
 		facts.args = &model->syscall_args.data[interval->args];
 	if (*wait)
 		facts.object = store_reader_object(model->reader, (*wait)->object);
-	facts.other_request = !facts.object && is_in_request(walk, interval);
+	facts.other_request = !facts.object && is_for_other_file(walk, interval);
 	if (!facts.object && ((facts.args && wait_has_descriptor(&facts)) || facts.other_request))
 		facts.object =
 			store_reader_object(model->reader, object_nearby(walk, thread, interval));

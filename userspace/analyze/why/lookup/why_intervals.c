@@ -254,6 +254,7 @@ void why_intervals_init(struct why_intervals *intervals, const struct model *mod
 		.futex = number_of(model, "futex"),
 		.waitid = number_of(model, "waitid"),
 		.uring = number_of(model, "io_uring_enter"),
+		.sendfile = number_of(model, "sendfile"),
 	};
 	find_left(intervals);
 }

@@ -121,7 +121,7 @@ struct why_intervals {
 	VEC(struct why_left) left; /* by span */
 	VEC(uint32_t) reach;       /* spans before `next` that may reach into later windows */
 	uint32_t next;             /* the first span that no window has reached so far */
-	int16_t restart, futex, waitid, uring; /* system call numbers; -1: unknown */
+	int16_t restart, futex, waitid, uring, sendfile; /* system call numbers; -1: unknown */
 };
 
 void why_intervals_init(struct why_intervals *intervals, const struct model *model);

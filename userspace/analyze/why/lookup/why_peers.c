@@ -148,6 +148,7 @@ void why_peers_free(struct why_walk *walk)
 	map_free(&walk->socket_users);
 	map_free(&walk->main_threads);
 	map_free(&walk->only_children);
+	map_free(&walk->askers);
 }
 
 /* Ends on one machine have the same address, or that of its own network. */
@@ -202,6 +203,8 @@ static bool is_before(const struct store_reader *reader, uint32_t socket, const 
 
 /* Limit of the sockets to compare: a capture may describe one several times. */
 #define SHARED_MAX 16
+/* The same for connections of one server, all of which have to be of one process. */
+#define SERVED_MAX 4096
 
 uint32_t why_socket_other_end(struct why_walk *walk, const struct store_object *object)
 {
@@ -286,6 +289,19 @@ enum why_tcp_side why_socket_side(const struct why_walk *walk, const struct stor
 	return low == other_low ? WHY_SIDE_UNKNOWN : low ? WHY_SIDE_SERVER : WHY_SIDE_CLIENT;
 }
 
+bool why_is_asker(struct why_walk *walk, uint32_t pid)
+{
+	for (size_t i = 0; !walk->askers_known && i < walk->sockets.len; i++) {
+		const struct store_object *object =
+			store_reader_object(walk->model->reader, walk->sockets.data[i]);
+
+		if (why_socket_side(walk, object) == WHY_SIDE_CLIENT)
+			map_put(&walk->askers, object->pid, 1);
+	}
+	walk->askers_known = true;
+	return map_get(&walk->askers, pid) != MAP_NONE;
+}
+
 static bool begins(const char *text, const char *prefix)
 {
 	return !strncmp(text, prefix, strlen(prefix));
@@ -305,7 +321,7 @@ bool why_is_of_server(const struct why_walk *walk, const struct store_object *ob
 {
 	const char *list = strstr(object->name, DESCRIPTOR_LIST);
 
-	/* Of a connection of a Unix socket, only the server's end has a name. */
+	/* Of a connection of a Unix socket, seldom more than the server's end has a name. */
 	if (descriptor_is_socket(object->name))
 		return begins(object->detail, "unix ") ||
 		       is_of_any_client(object->detail, strlen(object->detail)) ||
@@ -367,14 +383,18 @@ uint32_t why_socket_server(const struct why_walk *walk, const struct store_objec
 	ends.local_len = ends.remote_len;
 	ends.remote_len = 0;
 	at = lower_bound(walk->sockets.len, i, is_before(reader, walk->sockets.data[i], &ends));
-	for (unsigned n = 0; n < SHARED_MAX && has_local_of(walk, at, &ends); n++) {
+	for (unsigned n = 0; has_local_of(walk, at, &ends); n++) {
 		user = user_of(walk, walk->sockets.data[at++]);
+		if (n == SERVED_MAX)
+			return MODEL_NONE;
 		if (user >= walk->model->threads.len || user == found)
 			continue;
 		if (found != MODEL_NONE && threads[user].pid != threads[found].pid)
 			return MODEL_NONE;
 		found = found == MODEL_NONE ? user
 					    : map_get(&walk->main_threads, threads[user].pid);
+		if (found >= walk->model->threads.len)
+			return MODEL_NONE;
 	}
 	return found;
 }
@@ -418,7 +438,7 @@ static uint32_t pid_on_host_of(const struct model *model, uint32_t pid, uint32_t
 	return model->host_count > 1 ? store_pid_of(store_pid_host(pid), real) : real;
 }
 
-uint32_t why_child_numbered(const struct why_walk *walk, uint32_t pid, uint32_t number)
+uint32_t why_child_with_pid(const struct why_walk *walk, uint32_t pid, uint32_t number)
 {
 	const struct model *model = walk->model;
 	uint32_t child = map_get(&walk->main_threads, pid_on_host_of(model, pid, number));

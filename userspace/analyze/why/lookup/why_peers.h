@@ -17,6 +17,8 @@ enum why_tcp_side why_socket_side(const struct why_walk *walk, const struct stor
  * end of a connection, a socket of UDP at a known port, or poll() has one that listens in its list.
  */
 bool why_is_of_server(const struct why_walk *walk, const struct store_object *object);
+/* Whether a process is the client of a connection, too, as a proxy is. */
+bool why_is_asker(struct why_walk *walk, uint32_t pid);
 /* Whether the capture has a wait of a thread at the other end. If not, why_socket_peer() knows only
  * the process, and returns its main thread. */
 bool why_has_socket_waiter(struct why_walk *walk, const struct store_object *object);
@@ -42,6 +44,6 @@ uint32_t why_socket_server(const struct why_walk *walk, const struct store_objec
 uint32_t why_only_child(const struct why_walk *walk, uint32_t pid);
 /* The main thread of the child of a process that has this number on their host, and lives;
  * MODEL_NONE: none is known. */
-uint32_t why_child_numbered(const struct why_walk *walk, uint32_t pid, uint32_t number);
+uint32_t why_child_with_pid(const struct why_walk *walk, uint32_t pid, uint32_t number);
 
 #endif

@@ -7,6 +7,7 @@
 #include "analyze/why/lookup/why_evidence.h"
 #include "analyze/why/lookup/why_lookup.h"
 #include "analyze/why/why_walk_types.h"
+#include "util/memory.h"
 
 /* Time from a signal's record to the wake-up that it causes, in the same system call. */
 #define SIGNAL_NS 20000u
@@ -91,15 +92,31 @@ bool why_ended_by_signal(const struct why_walk *walk, uint32_t thread, uint64_t 
 #define SIGNALS_MIN 100
 #define SIGNO_MAX 64
 
+void why_signals_init(struct why_walk *walk)
+{
+	for (size_t i = 0; i < walk->model->signals.len; i++) {
+		uint32_t target = walk->model->signals.data[i].target;
+		uint32_t count = map_get(&walk->signals_to, target);
+
+		map_put(&walk->signals_to, target, count == MAP_NONE ? 1 : count + 1);
+	}
+}
+
+/* Whether so many signals may take so much of the time, at least. */
+static bool may_count(uint64_t count, uint64_t ran_ns)
+{
+	return count >= SIGNALS_MIN && count * HANDLER_NS >= ran_ns / HANDLER_PARTS;
+}
+
 struct why_signals why_signals_of(const struct why_walk *walk, uint32_t thread, uint64_t from,
 				  uint64_t to, uint64_t ran_ns)
 {
 	const struct model *model = walk->model;
 	uint64_t counts[SIGNO_MAX + 1] = {0}, timers[SIGNO_MAX + 1] = {0};
-	uint32_t most = 0;
+	uint32_t most = 0, all = map_get(&walk->signals_to, thread);
 
 	/* A signal to a process is recorded with its first thread, but any may get it. */
-	if (!model->signals.len || !why_is_only_thread(walk, thread))
+	if (all == MAP_NONE || !may_count(all, ran_ns) || !why_is_only_thread(walk, thread))
 		return (struct why_signals){0};
 	for (size_t i = why_signals_after(model, from);
 	     i < model->signals.len && model->signals.data[i].ts <= to; i++) {
@@ -113,7 +130,7 @@ struct why_signals why_signals_of(const struct why_walk *walk, uint32_t thread, 
 		if (counts[signal->signo] > counts[most])
 			most = (uint32_t)signal->signo;
 	}
-	if (counts[most] < SIGNALS_MIN || counts[most] * HANDLER_NS < ran_ns / HANDLER_PARTS)
+	if (!may_count(counts[most], ran_ns))
 		return (struct why_signals){0};
 	return (struct why_signals){counts[most], most, timers[most] == counts[most]};
 }

@@ -11,7 +11,8 @@ bool why_ended_by_signal(const struct why_walk *walk, uint32_t thread, uint64_t 
 /* Whether the waker sent the thread a signal that a program may wait for. */
 bool why_is_signalled(const struct why_walk *walk, uint32_t thread, uint64_t ts,
 		      const struct why_waker *waker);
-/* The signals that a thread got in a time, of which it ran for `ran_ns`. */
+void why_signals_init(struct why_walk *walk);
+/* The signals that were sent to a thread in a time, of which it ran for `ran_ns`. */
 struct why_signals why_signals_of(const struct why_walk *walk, uint32_t thread, uint64_t from,
 				  uint64_t to, uint64_t ran_ns);
 

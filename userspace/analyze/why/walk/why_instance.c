@@ -162,7 +162,7 @@ static void add_sum(struct why_walk *walk, struct why_sum *to, const struct why_
 		to->part.lock = 0;
 	to->futex &= sum->futex;
 	to->placed_ns += sum->placed_ns;
-	to->votes_ns += sum->place == to->place ? sum->votes_ns : 0;
+	to->votes_ns += to->place && sum->place == to->place ? sum->votes_ns : 0;
 	why_polls_add(&to->part.polls, &sum->part.polls);
 	for (unsigned i = 0; i <= WHY_GRADE_CERTAIN; i++)
 		to->grade_ns[i] += sum->grade_ns[i];

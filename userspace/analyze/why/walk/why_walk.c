@@ -14,6 +14,7 @@
 #include "analyze/why/lookup/why_lookup.h"
 #include "analyze/why/lookup/why_peers.h"
 #include "analyze/why/lookup/why_quota.h"
+#include "analyze/why/lookup/why_signals.h"
 #include "analyze/why/lookup/why_switches.h"
 #include "analyze/why/parts/why_sums.h"
 #include "analyze/why/why_verdict.h"
@@ -29,6 +30,7 @@ void why_walk_prepare(struct why_walk *walk, const struct why_walk *like,
 		why_await_init(&walk->awaits, walk->model, timeline);
 	why_evidence_init(walk, like);
 	why_go_answers_init(walk, like);
+	why_signals_init(walk);
 }
 
 void why_walk_free(struct why_walk *walk)
@@ -50,6 +52,7 @@ void why_walk_free(struct why_walk *walk)
 	map_free(&walk->go_idle);
 	map_free(&walk->go_idle_stacks);
 	why_peers_free(walk);
+	map_free(&walk->signals_to);
 	map_free(&walk->cgroups);
 	why_go_answers_free(walk);
 	why_go_busy_free(walk);
