@@ -387,7 +387,7 @@ static void test_threads_that_sleep_in_different_places_are_causes_of_their_own(
 	}
 }
 
-/* Of many waits, only some have a stack. That of any stretch says where the thread waits. */
+/* Only some of many waits have a stack. One of them is enough to say where the thread waits. */
 static void test_the_place_of_a_wait_without_a_stack_is_that_of_another_of_its_cause(void **state)
 {
 	struct capture capture;

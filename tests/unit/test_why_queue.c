@@ -34,7 +34,7 @@ static void server_answers(struct capture *capture, uint64_t ts, uint32_t tid, u
 	capture_add(capture, &rec);
 }
 
-/* What is different from a request that is queued behind another one. */
+/* How each row differs from a request that is queued behind another one. */
 struct turn {
 	uint64_t taken_ts; /* when the server's second thread takes the request up */
 	uint64_t other_ts; /* when the other request ends */

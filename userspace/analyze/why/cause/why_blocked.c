@@ -252,7 +252,7 @@ static struct why_verdict at_left_alone(struct why_walk *walk, struct why_blocke
 	return why_blocked_end(walk, blocked, WHY_LOCK, WHY_GRADE_LIKELY, blocked->thread);
 }
 
-/* What it waited for did not come. What it is for is known, and not who is to end it. */
+/* The awaited event did not come. The wait shows what it is for, but not who has to end it. */
 static struct why_verdict at_open(struct why_walk *walk, struct why_blocked *blocked,
 				  const char *text)
 {
@@ -276,7 +276,7 @@ static struct why_verdict at_open(struct why_walk *walk, struct why_blocked *blo
 	return why_blocked_end(walk, blocked, cause, WHY_GRADE_UNKNOWN, MODEL_NONE);
 }
 
-/* What it waited for did not come, for the reason that the text says. */
+/* The awaited event did not come. The text says what ended the wait instead. */
 static struct why_verdict by_other_end(struct why_walk *walk, struct why_blocked *blocked,
 				       const char *text)
 {

@@ -10,7 +10,8 @@
 enum why_awaited why_awaited_by(const struct model *model, struct stack_names *names,
 				const struct model_open_wait *wait);
 
-/* Whether the only thread of a process waits for a lock, or for what only another one could do. */
+/* Whether a wait of a process's only thread can never end: it is for a lock, or for something else
+ * that only another thread could do. */
 static inline bool why_awaits_lock(enum why_awaited awaits)
 {
 	return awaits == WHY_AWAITS_LOCK || awaits == WHY_AWAITS_PASSED_LOCK ||

@@ -93,6 +93,11 @@ static void find_users(struct why_walk *walk)
 	}
 }
 
+static bool has_ended(const struct model_thread *thread)
+{
+	return thread->exit_ts || thread->gone;
+}
+
 /* Notes the process as its parent's only child, or that there are several. */
 static void note_child(struct why_walk *walk, const struct model_process *process)
 {
@@ -101,7 +106,7 @@ static void note_child(struct why_walk *walk, const struct model_process *proces
 						    ? &model->threads.data[process->main_thread]
 						    : NULL;
 
-	if (!thread || thread->exit_ts || thread->gone)
+	if (!thread || has_ended(thread))
 		return;
 	map_put(&walk->only_children, process->ppid,
 		map_get(&walk->only_children, process->ppid) == MAP_NONE ? process->main_thread
@@ -321,7 +326,7 @@ bool why_is_of_server(const struct why_walk *walk, const struct store_object *ob
 {
 	const char *list = strstr(object->name, DESCRIPTOR_LIST);
 
-	/* Of a connection of a Unix socket, seldom more than the server's end has a name. */
+	/* A Unix socket with a name is most often the server's end: few clients bind theirs. */
 	if (descriptor_is_socket(object->name))
 		return begins(object->detail, "unix ") ||
 		       is_of_any_client(object->detail, strlen(object->detail)) ||
@@ -445,8 +450,7 @@ uint32_t why_child_with_pid(const struct why_walk *walk, uint32_t pid, uint32_t 
 	const struct model_process *process =
 		child < model->threads.len ? model_process_of(model, child) : NULL;
 
-	return process && process->ppid == pid && !model->threads.data[child].exit_ts &&
-			       !model->threads.data[child].gone
+	return process && process->ppid == pid && !has_ended(&model->threads.data[child])
 		       ? child
 		       : MODEL_NONE;
 }

@@ -13,11 +13,11 @@ uint32_t why_socket_peer(struct why_walk *walk, const struct store_object *objec
 /* Whose end of a connection it is, as far as its addresses and those of other connections show. */
 enum why_tcp_side { WHY_SIDE_UNKNOWN, WHY_SIDE_CLIENT, WHY_SIDE_SERVER };
 enum why_tcp_side why_socket_side(const struct why_walk *walk, const struct store_object *object);
-/* Whether who waits for it waits for whoever asks a server: it is a socket that listens, a server's
- * end of a connection, a socket of UDP at a known port, or poll() has one that listens in its list.
- */
+/* Whether a thread that waits for the object waits for any client: the object is a socket that
+ * listens, a server's end of a connection, a UDP socket at a known port, or the list of a poll()
+ * with a socket that listens. */
 bool why_is_of_server(const struct why_walk *walk, const struct store_object *object);
-/* Whether a process is the client of a connection, too, as a proxy is. */
+/* Whether a process is itself the client of a connection, as a proxy is. */
 bool why_is_asker(struct why_walk *walk, uint32_t pid);
 /* Whether the capture has a wait of a thread at the other end. If not, why_socket_peer() knows only
  * the process, and returns its main thread. */
