@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "util/text.h"
+
 #define CALLS_MAX 512 /* Linux 6.15 has numbers below 468 */
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -59,5 +61,5 @@ const char *syscall_name(const char *machine, int number)
 
 bool syscall_name_is_epoll(const char *name)
 {
-	return name && !strncmp(name, "epoll_", strlen("epoll_"));
+	return name && text_begins(name, "epoll_");
 }

@@ -7,6 +7,7 @@
 #include "analyze/why/lookup/why_jvm.h"
 #include "target/process/descriptors.h"
 #include "util/memory.h"
+#include "util/text.h"
 
 /* Limits of the threads to explain: their number, and how often they left a CPU together. */
 #define EXAMINED_MAX 16
@@ -116,16 +117,11 @@ static size_t choose(struct why_window *windows, const struct model *model,
 
 /* ---- those that wait ---- */
 
-static bool begins(const char *text, const char *prefix)
-{
-	return !strncmp(text, prefix, strlen(prefix));
-}
-
 /* Whether a thread waits for signals, and its own timeouts end most of these waits. A lock that its
  * program made itself may be such a wait, too. */
 static bool is_signal_loop(const struct why *why, const struct why_step *step)
 {
-	return begins(strtab_get(why->texts, step->object), SIGNALS) && !step->meaning &&
+	return text_begins(strtab_get(why->texts, step->object), SIGNALS) && !step->meaning &&
 	       step->wakes > 1 && step->woken_by == MODEL_NONE &&
 	       2 * step->woken_count > step->wakes - 1;
 }

@@ -14,6 +14,7 @@
 #include "util/clock.h"
 #include "util/hash.h"
 #include "util/keymap.h"
+#include "util/text.h"
 #include "util/vec.h"
 
 #define ADDRESS_TEXT (INET6_ADDRSTRLEN + 16)
@@ -97,7 +98,7 @@ static struct object_row *row_get(struct object_names *names, const struct file_
 
 static void connection_add(struct object_names *names, const char *detail)
 {
-	if (!strncmp(detail, "tcp ", strlen("tcp ")) && strstr(detail, DESCRIPTOR_BETWEEN) &&
+	if (text_begins(detail, "tcp ") && strstr(detail, DESCRIPTOR_BETWEEN) &&
 	    names->connections.len < CONNECTIONS_MAX)
 		keymap_set(&names->connections, detail, strcspn(detail, DESCRIPTOR_AFTER), 1);
 }
@@ -189,7 +190,7 @@ void object_names_sweep(struct object_names *names)
 
 static bool is_by_descriptor(const char *name)
 {
-	return !strncmp(name, "anon_inode:", strlen("anon_inode:"));
+	return text_begins(name, "anon_inode:");
 }
 
 static bool too_dear(const struct object_names *names, uint64_t now)

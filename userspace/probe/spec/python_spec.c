@@ -4,12 +4,14 @@
 #include <errno.h>
 #include <string.h>
 
+#include "util/text.h"
+
 #define PREFIX "python:"
 
 bool python_spec_is(const char *text)
 {
 	text += strspn(text, " \t");
-	return !strncmp(text, PREFIX, strlen(PREFIX));
+	return text_begins(text, PREFIX);
 }
 
 /* Copies [from, to) without the blanks around it. False: it is empty or too long. */

@@ -18,6 +18,7 @@
 #include "util/syscall_names.h"
 #include "util/template_fold.h"
 #include "util/terminal.h"
+#include "util/text.h"
 #include "util/units.h"
 
 /* ---- an instance ---- */
@@ -212,7 +213,7 @@ static void put_lock(const struct why_printer *printer, const struct why_part *p
 
 	if (!part->lock)
 		return;
-	if (!strncmp(lock, GIL_BEGIN, strlen(GIL_BEGIN))) {
+	if (text_begins(lock, GIL_BEGIN)) {
 		fputs(", holds the GIL", printer->out);
 	} else if (strncmp(lock, FUTEX_BEGIN, strlen(FUTEX_BEGIN)) != 0) {
 		fputs(*lock == '/' ? ", holds the lock of " : ", holds ", printer->out);
@@ -368,7 +369,7 @@ static bool has_unnamed_futex(const struct why_printer *printer, const struct wh
 
 	if (part->objects > 1)
 		return len > of_some && !strcmp(text + len - of_some, SOME_FUTEXES);
-	return !strncmp(text, FUTEX_BEGIN, strlen(FUTEX_BEGIN)) && !strchr(text, '(');
+	return text_begins(text, FUTEX_BEGIN) && !strchr(text, '(');
 }
 
 /* Whether the culprit itself waits, for no other thread. */

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "util/text.h"
+
 /* A backward reference repeats a part of the name, and parts of parts grow without end. */
 #define DEPTH_MAX 64
 #define STEPS_MAX 65536
@@ -614,7 +616,7 @@ bool demangle_is_rust(const char *symbol)
 /* Prints what the compiler or linker has added, as the demangler of C++ does. */
 static void suffix_print(struct rust_name *name, const char *suffix)
 {
-	if (!*suffix || !strncmp(suffix, ".llvm.", strlen(".llvm.")))
+	if (!*suffix || text_begins(suffix, ".llvm."))
 		return;
 	put(name, " [clone ");
 	put(name, suffix);

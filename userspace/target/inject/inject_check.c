@@ -14,6 +14,7 @@
 #include "target/process/opener.h"
 #include "target/process/process_tids.h"
 #include "target/process/root.h"
+#include "util/text.h"
 
 /* The machine of the process's program, or a negative errno. */
 static int machine_of(pid_t pid)
@@ -95,8 +96,7 @@ int inject_check_process(pid_t pid, struct error *err)
 				 "vfork() until it executes a program",
 				 sharer);
 	line = status_line(pid, "\nx86_Thread_features:\t", text, sizeof(text));
-	if (line && strcspn(line, "\n") > strlen("shstk") - 1 &&
-	    !strncmp(line, "shstk", strlen("shstk")))
+	if (line && strcspn(line, "\n") > strlen("shstk") - 1 && text_begins(line, "shstk"))
 		return error_set(err, EOPNOTSUPP, "it has a shadow stack");
 	if (process_is_confined(pid))
 		return error_set(

@@ -18,6 +18,7 @@
 
 #include "target/process/process.h"
 #include "target/process/terminal.h"
+#include "util/text.h"
 
 uint32_t dev_of_kernel(dev_t dev)
 {
@@ -360,7 +361,7 @@ int descriptor_find(struct descriptor *found, pid_t pid, int fd, const struct fi
 		result = descriptor_search(found, pid, key, &info);
 		/* All eventfds, epolls, timers, … share one inode, so it does not identify the
 		 * file. */
-		if (!result && !strncmp(found->name, "anon_inode:", strlen("anon_inode:")))
+		if (!result && text_begins(found->name, "anon_inode:"))
 			return -ENOENT;
 	}
 	if (!result)
@@ -375,12 +376,12 @@ bool descriptor_is_connecting(const char *detail)
 
 bool descriptor_is_epoll(const char *name)
 {
-	return !strncmp(name, DESCRIPTOR_EPOLL, strlen(DESCRIPTOR_EPOLL));
+	return text_begins(name, DESCRIPTOR_EPOLL);
 }
 
 bool descriptor_is_socket(const char *name)
 {
-	return !strncmp(name, DESCRIPTOR_SOCKET, strlen(DESCRIPTOR_SOCKET));
+	return text_begins(name, DESCRIPTOR_SOCKET);
 }
 
 /* Format, see proc_pid_fdinfo(5): one line "tfd:        5 events:       19 data: …" per file. */

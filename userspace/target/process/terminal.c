@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "target/process/process.h"
+#include "util/text.h"
 
 /* Limits of the search. A process may have a million descriptors. */
 #define ANCESTORS_MAX 32
@@ -118,7 +119,7 @@ static pid_t process_of(pid_t pid, int number)
 
 static bool is_terminal(const struct terminal_file *file)
 {
-	return file->major == MAJOR_PTS || !strncmp(file->name, "/dev/tty", strlen("/dev/tty")) ||
+	return file->major == MAJOR_PTS || text_begins(file->name, "/dev/tty") ||
 	       !strcmp(file->name, "/dev/console");
 }
 

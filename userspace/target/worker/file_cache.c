@@ -19,6 +19,7 @@
 #include "util/hash.h"
 #include "util/input.h"
 #include "util/output.h"
+#include "util/text.h"
 
 #define FORMAT 4 /* changes with the reply of a worker, and with what the rows mean */
 #define CACHE_VARIABLE "WAFFLE_CACHE"
@@ -322,8 +323,7 @@ static void contents_add(const struct file_cache *cache, struct contents *conten
 
 	if (strlen(name) >= NAME_SIZE || fstatat(cache->folder, name, &status, AT_SYMLINK_NOFOLLOW))
 		return;
-	if (!strncmp(name, TEMPORARY, strlen(TEMPORARY)) &&
-	    time(NULL) - status.st_mtim.tv_sec > STALE_SECONDS)
+	if (text_begins(name, TEMPORARY) && time(NULL) - status.st_mtim.tv_sec > STALE_SECONDS)
 		unlinkat(cache->folder, name, 0);
 	if (!is_entry(name))
 		return;

@@ -16,6 +16,7 @@
 #include "target/process/descriptors.h"
 #include "util/memory.h"
 #include "util/syscall_names.h"
+#include "util/text.h"
 
 /* ---- end and continuation of a chain ---- */
 
@@ -81,8 +82,7 @@ static const struct why_step *resent_to(const struct why_walk *walk,
 /* Only TCP holds packets back. Of an epoll instance, only TCP connections are examined. */
 static bool is_of_tcp(const struct store_object *object)
 {
-	return object && (!strncmp(object->detail, "tcp", strlen("tcp")) ||
-			  descriptor_is_epoll(object->name));
+	return object && (text_begins(object->detail, "tcp") || descriptor_is_epoll(object->name));
 }
 
 /* The cause of the part says what the chain says, too: "socket:[7] (tcp …): neither end sends". */
@@ -127,8 +127,7 @@ static bool is_of_loop(const struct why_walk *walk, const struct why_step *step)
 	const char *syscall =
 		step->syscall >= 0 ? syscall_name(walk->model->meta->machine, step->syscall) : NULL;
 
-	return syscall_name_is_epoll(syscall) ||
-	       (syscall && !strncmp(syscall, "accept", strlen("accept")));
+	return syscall_name_is_epoll(syscall) || (syscall && text_begins(syscall, "accept"));
 }
 
 struct why_verdict why_blocked_unanswered(struct why_walk *walk, struct why_blocked *blocked,

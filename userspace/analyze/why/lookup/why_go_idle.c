@@ -13,6 +13,7 @@
 #include "analyze/why/why_walk_types.h"
 #include "util/hash.h"
 #include "util/memory.h"
+#include "util/text.h"
 
 /* Functions of the runtime that wait for work, or for what only the runtime does. */
 static const char *const idle_functions[] = {
@@ -27,7 +28,7 @@ static const char *const idle_functions[] = {
 /* Waits for a lock of the runtime, which these functions may do as well. */
 static bool is_runtime_lock(const char *function)
 {
-	return !strncmp(function, "runtime.lock", strlen("runtime.lock"));
+	return text_begins(function, "runtime.lock");
 }
 
 static bool is_idle_function(const char *function)

@@ -12,6 +12,7 @@
 #include "target/process/terminal.h"
 #include "util/memory.h"
 #include "util/search.h"
+#include "util/text.h"
 
 #define NO_PEER (MODEL_NONE - 1)
 
@@ -307,19 +308,14 @@ bool why_is_asker(struct why_walk *walk, uint32_t pid)
 	return map_get(&walk->askers, pid) != MAP_NONE;
 }
 
-static bool begins(const char *text, const char *prefix)
-{
-	return !strncmp(text, prefix, strlen(prefix));
-}
-
 /* Whether the text of a socket, of `len` bytes, is "tcp 127.0.0.1:80", which listens, or
  * "udp 127.0.0.1:53", at a port that no client is given. */
 static bool is_of_any_client(const char *text, size_t len)
 {
 	if (memmem(text, len, DESCRIPTOR_BETWEEN, strlen(DESCRIPTOR_BETWEEN)))
 		return false;
-	return begins(text, "tcp ") ||
-	       (begins(text, "udp ") && port_of(text, len) && port_of(text, len) < CLIENT_PORTS);
+	return text_begins(text, "tcp ") || (text_begins(text, "udp ") && port_of(text, len) &&
+					     port_of(text, len) < CLIENT_PORTS);
 }
 
 bool why_is_of_server(const struct why_walk *walk, const struct store_object *object)
@@ -328,7 +324,7 @@ bool why_is_of_server(const struct why_walk *walk, const struct store_object *ob
 
 	/* A Unix socket with a name is most often the server's end: few clients bind theirs. */
 	if (descriptor_is_socket(object->name))
-		return begins(object->detail, "unix ") ||
+		return text_begins(object->detail, "unix ") ||
 		       is_of_any_client(object->detail, strlen(object->detail)) ||
 		       why_socket_side(walk, object) == WHY_SIDE_SERVER;
 	for (list = list ? list + strlen(DESCRIPTOR_LIST) : ""; *list;) {
@@ -343,7 +339,7 @@ bool why_is_of_server(const struct why_walk *walk, const struct store_object *ob
 
 bool why_is_terminal(const struct store_object *object)
 {
-	return object && !strncmp(object->detail, TERMINAL_TEXT, strlen(TERMINAL_TEXT));
+	return object && text_begins(object->detail, TERMINAL_TEXT);
 }
 
 /* The main thread of the process at the other end of a terminal or pipe, by its real pid; 0: it is

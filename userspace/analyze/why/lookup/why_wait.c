@@ -8,6 +8,7 @@
 #include "analyze/why/lookup/why_meaning.h"
 #include "target/process/descriptors.h"
 #include "util/memory.h"
+#include "util/text.h"
 
 static const struct {
 	enum wait_call call;
@@ -67,11 +68,6 @@ bool wait_has_mapping(const struct wait_facts *facts)
 	return facts->call == WAIT_CALL_MSYNC;
 }
 
-static bool begins(const char *text, const char *prefix)
-{
-	return !strncmp(text, prefix, strlen(prefix));
-}
-
 static const struct {
 	const char *prefix;
 	enum wait_kind kind;
@@ -106,10 +102,10 @@ static enum wait_kind kind_by_state(const struct wait_facts *facts, enum wait_ki
 
 static enum wait_kind kind_by_object(const struct wait_facts *facts, enum wait_kind file)
 {
-	if (facts->pipe || (facts->object && begins(facts->object->detail, DESCRIPTOR_FIFO)))
+	if (facts->pipe || (facts->object && text_begins(facts->object->detail, DESCRIPTOR_FIFO)))
 		return WAIT_PIPE;
 	for (size_t i = 0; facts->object && i < sizeof(object_kinds) / sizeof(object_kinds[0]); i++)
-		if (begins(facts->object->name, object_kinds[i].prefix))
+		if (text_begins(facts->object->name, object_kinds[i].prefix))
 			return object_kinds[i].kind;
 	return kind_by_state(facts, file);
 }

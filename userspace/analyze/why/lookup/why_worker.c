@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analyze/why/lookup/why_meaning.h"
+#include "util/text.h"
 
 #define THREAD(text, comms)                                                                        \
 	{                                                                                          \
@@ -98,7 +99,7 @@ const size_t worker_row_count = sizeof(worker_rows) / sizeof(worker_rows[0]);
 
 static bool is_worker(const char *comm)
 {
-	return !strncmp(comm, WORKER_COMM, strlen(WORKER_COMM));
+	return text_begins(comm, WORKER_COMM);
 }
 
 const char *worker_function(const char *comm, const char *const *functions, size_t count)
