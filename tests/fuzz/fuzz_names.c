@@ -135,7 +135,7 @@ static struct store_reader *read_capture(struct input *in)
 			break;
 		default:
 			name.pid = 1 + (uint32_t)take(in, 1) % 2;
-			name.value = STORE_PYTHON | take_number(in);
+			name.value = STORE_NAMED | take_number(in);
 			take_text(in, text);
 			store_writer_add_name(writer, &name, &err);
 		}

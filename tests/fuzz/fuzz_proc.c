@@ -14,6 +14,7 @@
 #include "target/process/descriptors.h"
 #include "target/process/execve.h"
 #include "target/process/image.h"
+#include "target/process/jvm.h"
 #include "target/process/mmap_watch.h"
 #include "target/process/mounts.h"
 #include "target/process/process.h"
@@ -358,6 +359,29 @@ static void read_python(const uint8_t *data, size_t size)
 		read_python_at(&places[i], data, size);
 }
 
+/* Memory of a JVM, with its tables at the start, or with fields that lie close together: a small
+ * input has heaps, blocks and names then. */
+static void read_jvm(const uint8_t *data, size_t size)
+{
+	struct jvm jvm = {.structs = 0x10, .types = 0x18};
+	struct image image = {.process = -1, .memory = memfd_create("fuzz", MFD_CLOEXEC)};
+	char name[JVM_NAME_MAX];
+	uint64_t from, to;
+
+	require(image.memory >= 0);
+	require(write(image.memory, data, size) == (ssize_t)size);
+	if (!jvm_read(&jvm, &image)) {
+		jvm.known = true;
+		for (unsigned i = 0; i < JVM_FIELDS; i++)
+			jvm.fields[i] = 8 * (i + 1);
+	}
+	require(!jvm_code_range(&jvm, &image, &from, &to) || from < to);
+	for (uint64_t address = 0; address < size; address += 32)
+		if (jvm_code_name(&jvm, &image, address, name))
+			require(is_text(name, sizeof(name)) && name[0]);
+	close(image.memory);
+}
+
 /* An environment of any bytes, copied so that a read beyond its end is noticed. */
 static void read_rank(const uint8_t *data, size_t size)
 {
@@ -406,6 +430,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	case 'p':
 		fake_set(NULL, 0);
 		read_python(data + 1, size - 1);
+		break;
+	case 'j':
+		fake_set(NULL, 0);
+		read_jvm(data + 1, size - 1);
 		break;
 	default:
 		break;

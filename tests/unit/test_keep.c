@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "capture/enrich/python_names_internal.h"
+#include "capture/enrich/frame_names_internal.h"
 #include "store_fixture.h"
 #include "store_helpers.h"
 
@@ -665,7 +665,7 @@ static void test_names_of_python_are_kept_as_long_as_stacks_refer_to_them(void *
 	struct store_test *test = *state;
 	struct store_writer *memory = open_memory();
 	struct store_counts counts[WAFFLE_SOURCE_COUNT];
-	struct python_names names = {.writer = memory};
+	struct frame_names names = {.writer = memory};
 	uint64_t addresses[2];
 	struct store_stack stack = {.addresses = addresses, .count = 2, .pid = 7};
 	struct error err = ERROR_INIT;
@@ -683,16 +683,16 @@ static void test_names_of_python_are_kept_as_long_as_stacks_refer_to_them(void *
 			store_writer_drop(memory, i > 8000 ? i - 8000 : 0, UINT64_MAX);
 			store_writer_compact(memory);
 		}
-		assert_true(python_names_begin(&names));
+		assert_true(frame_names_begin(&names));
 		for (uint64_t frame = 0; frame < 2; frame++) {
-			const python_frame_key key = {1, 0x1000, frame ? i : 0, 0};
+			const frame_key key = {1, 0x1000, frame ? i : 0, 0};
 
-			number = python_names_find(&names, key);
+			number = frame_names_find(&names, key);
 			snprintf(text, sizeof(text), "f (made.py:%llu)",
 				 (unsigned long long)key[2]);
 			if (number == MAP_NONE)
-				must(python_names_add(&names, key, 7, text, &number, &err), &err);
-			addresses[frame] = STORE_PYTHON | number;
+				must(frame_names_add(&names, key, 7, text, &number, &err), &err);
+			addresses[frame] = STORE_NAMED | number;
 		}
 		number = store_writer_next(memory, STORE_STACKS);
 		must(store_writer_add_stack(memory, &stack, &err), &err);
@@ -711,7 +711,7 @@ static void test_names_of_python_are_kept_as_long_as_stacks_refer_to_them(void *
 			assert_int_not_equal(map_get(&named, one->addresses[frame]), MAP_NONE);
 	assert_true(found >= 2 * 8000);
 	map_free(&named);
-	python_names_free(&names);
+	frame_names_free(&names);
 	store_reader_close(reader);
 	store_writer_discard(memory);
 }

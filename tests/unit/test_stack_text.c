@@ -256,7 +256,7 @@ static void add_python(struct capture *capture, unsigned line, const char *funct
 		       const char *file)
 {
 	char text[128];
-	struct store_name name = {.value = STORE_PYTHON | line, .pid = PID, .name = text};
+	struct store_name name = {.value = STORE_NAMED | line, .pid = PID, .name = text};
 	struct error err = ERROR_INIT;
 
 	snprintf(text, sizeof(text), "%s (%s:%u)", function, file, line);
@@ -294,7 +294,7 @@ static void test_the_package_that_called_pythons_library_is_found(void **state)
 		uint32_t count = 0;
 
 		for (; count < 4 && rows[i].lines[count]; count++)
-			frames[count] = STORE_PYTHON | rows[i].lines[count];
+			frames[count] = STORE_NAMED | rows[i].lines[count];
 		add_stack(&capture, PID, count, frames);
 	}
 	capture_load(&capture, 9000);

@@ -220,7 +220,7 @@ static void test_a_sleep_that_another_thread_awaits_in_parts_is_one_sleep(void *
 
 static void user_stack(struct capture *capture, uint64_t number, const char *function)
 {
-	uint64_t address = STORE_PYTHON | number;
+	uint64_t address = STORE_NAMED | number;
 	struct store_stack stack = {.addresses = &address, .count = 1, .pid = CAPTURE_PID};
 	struct store_name name = {.pid = CAPTURE_PID, .value = address, .name = function};
 	struct error err = ERROR_INIT;
@@ -247,7 +247,7 @@ static void deep_stack(struct capture *capture, uint32_t number, const char *con
 
 	for (uint32_t i = 0; i < count; i++) {
 		struct store_name name = {.pid = CAPTURE_PID,
-					  .value = STORE_PYTHON | (64 * number + i),
+					  .value = STORE_NAMED | (64 * number + i),
 					  .name = functions[i]};
 
 		addresses[i] = name.value;

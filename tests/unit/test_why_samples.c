@@ -28,7 +28,7 @@ static void sample(struct capture *capture, uint64_t ts, uint32_t tid, uint32_t 
 /* Adds a function of the process. Names of Python need no file that has them. */
 static uint64_t function_add(struct capture *capture, uint64_t number, const char *function)
 {
-	struct store_name name = {.pid = CAPTURE_PID, .value = STORE_PYTHON | number};
+	struct store_name name = {.pid = CAPTURE_PID, .value = STORE_NAMED | number};
 	struct error err = ERROR_INIT;
 	char text[128];
 

@@ -245,8 +245,8 @@ static void write_symbol(struct json *json, const struct model *model,
 	row_end(json);
 }
 
-/* A function of Python, whose number is among the addresses of stacks. */
-static void write_python(struct json *json, const struct store_name *name)
+/* A function of Python or Java, whose number is among the addresses of stacks. */
+static void write_named(struct json *json, const struct store_name *name)
 {
 	row_begin(json, "symbol");
 	json_field_u64(json, "pid", name->pid);
@@ -279,6 +279,6 @@ void ndjson_waits(struct json *json, const struct model *model)
 	for (uint32_t i = 0; i < store_reader_symbol_count(model->reader); i++)
 		write_symbol(json, model, store_reader_symbol(model->reader, i));
 	for (uint32_t i = 0; i < store_reader_name_count(model->reader); i++)
-		if (store_reader_name(model->reader, i)->value & STORE_PYTHON)
-			write_python(json, store_reader_name(model->reader, i));
+		if (store_reader_name(model->reader, i)->value & STORE_NAMED)
+			write_named(json, store_reader_name(model->reader, i));
 }

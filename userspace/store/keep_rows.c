@@ -133,7 +133,7 @@ bool keep_rows_python(const struct keep_rows *rows, struct map *frames)
 		count = get_varint(&cursor);
 		for (uint64_t frame = 0; frame < count && !cursor.bad; frame++) {
 			address = get_difference(&cursor, address);
-			if (address & STORE_PYTHON && !map_set(frames, address, 0))
+			if (address & STORE_NAMED && !map_set(frames, address, 0))
 				return false;
 		}
 	}

@@ -54,7 +54,7 @@ bool keep_rows_are_many(const struct keep_rows *rows, uint64_t first, bool full)
  * by how much they need less memory in a reader. */
 size_t keep_rows_drop(struct keep_rows *rows, enum store_numbered what, uint64_t first,
 		      bool (*may_drop)(uint32_t number, void *arg), void *arg);
-/* Adds all Python frames of the kept stacks (addresses with STORE_PYTHON) to the keys of `frames`.
+/* Adds all named frames of the kept stacks (addresses with STORE_NAMED) to the keys of `frames`.
  * False: out of memory. */
 bool keep_rows_python(const struct keep_rows *rows, struct map *frames);
 /* Appends the row `number` as it is in a file. False: out of memory. */

@@ -64,9 +64,11 @@ struct store_stack {
 };
 #define STORE_STACK_MAX 127 /* addresses; PERF_MAX_STACK_DEPTH */
 
-/* An address of a user stack with this bit is no address but a Python frame: the `value` of a
- * store_name of the process, for example "Trainer.step (/srv/train.py:31)". */
-#define STORE_PYTHON (1ull << 63)
+/* An address of a user stack with this bit is no address but a frame of a run-time: the `value` of
+ * a store_name of the process. That of Python is "Trainer.step (/srv/train.py:31)", that of the JVM
+ * begins with STORE_JVM: "[JVM] com.acme.OrderBook.match". */
+#define STORE_NAMED (1ull << 63)
+#define STORE_JVM "[JVM] "
 
 /* A named object that a thread can wait for. */
 struct store_object {

@@ -111,8 +111,8 @@ static bool name_is_needed(const struct compaction *work, uint32_t index)
 {
 	const struct store_name *row = &work->old.names.data[index];
 
-	return row->value & STORE_PYTHON ? map_get(&work->python, row->value) != MAP_NONE
-					 : !is_gone(work, row->pid, row->since);
+	return row->value & STORE_NAMED ? map_get(&work->python, row->value) != MAP_NONE
+					: !is_gone(work, row->pid, row->since);
 }
 
 /* ---- the new tables ---- */

@@ -16,6 +16,7 @@
 #include "util/path.h"
 #include "util/strtab.h"
 #include "util/terminal.h"
+#include "util/text.h"
 #include "util/vec.h"
 
 /* Limit of the frames of one stack, including inlined ones; further frames are dropped. */
@@ -39,6 +40,7 @@ struct bias {
 };
 
 #define PYTHON_MODULE "[python]"
+#define JVM_MODULE "[JVM]"
 
 struct stack_names {
 	const struct store_reader *reader;
@@ -48,7 +50,7 @@ struct stack_names {
 	struct map bias_at; /* the same → index in `biases` */
 	VEC(struct bias) biases;
 	struct map kernel_symbols; /* address → index */
-	struct map python_frames;  /* python_key() → index in the table of names */
+	struct map named_frames;   /* named_key() → index in the table of names */
 	struct stack_generators generators;
 	VEC(struct names_variable) variables;
 	struct map variable_at; /* address → last entry looked up there */
@@ -65,20 +67,20 @@ static void index_kernel(struct stack_names *names)
 		map_put(&names->kernel_symbols, store_reader_symbol(names->reader, i)->address, i);
 }
 
-static uint64_t python_key(uint32_t pid, uint64_t value)
+static uint64_t named_key(uint32_t pid, uint64_t value)
 {
-	return (uint64_t)pid << 32 ^ (value & ~STORE_PYTHON);
+	return (uint64_t)pid << 32 ^ (value & ~STORE_NAMED);
 }
 
-static void index_python(struct stack_names *names)
+static void index_named(struct stack_names *names)
 {
 	uint32_t count = store_reader_name_count(names->reader);
 
 	for (uint32_t i = 0; i < count; i++) {
 		const struct store_name *name = store_reader_name(names->reader, i);
 
-		if (name->value & STORE_PYTHON)
-			map_put(&names->python_frames, python_key(name->pid, name->value), i);
+		if (name->value & STORE_NAMED)
+			map_put(&names->named_frames, named_key(name->pid, name->value), i);
 	}
 }
 
@@ -93,7 +95,7 @@ struct stack_names *stack_names_open(const struct store_reader *reader, bool fet
 	memory_require(!symbolizer_open(&made->symbolizer, &options));
 	made->mappings = stack_mappings_open(reader);
 	index_kernel(made);
-	index_python(made);
+	index_named(made);
 	return made;
 }
 
@@ -107,7 +109,7 @@ void stack_names_close(struct stack_names *names)
 	map_free(&names->bias_at);
 	vec_free(&names->biases);
 	map_free(&names->kernel_symbols);
-	map_free(&names->python_frames);
+	map_free(&names->named_frames);
 	stack_generators_free(&names->generators);
 	vec_free(&names->variables);
 	map_free(&names->variable_at);
@@ -185,16 +187,21 @@ static uint32_t kernel_frame(const struct stack_names *names, uint64_t address,
 	return 1;
 }
 
-/* Parses "Trainer.step (/srv/train.py:31)", as capture/ wrote it. */
-static uint32_t python_frame(struct stack_names *names, uint32_t pid, uint64_t address,
-			     struct stack_frame *frame)
+/* Parses a name that capture/ wrote: see STORE_NAMED. */
+static uint32_t named_frame(struct stack_names *names, uint32_t pid, uint64_t address,
+			    struct stack_frame *frame)
 {
-	uint32_t index = map_get(&names->python_frames, python_key(pid, address));
+	uint32_t index = map_get(&names->named_frames, named_key(pid, address));
 	const struct store_name *name =
 		index == MAP_NONE ? NULL : store_reader_name(names->reader, index);
 	const char *file = name ? strstr(name->name, " (") : NULL, *line;
 
-	*frame = (struct stack_frame){.module = PYTHON_MODULE, .offset = address & ~STORE_PYTHON};
+	if (name && text_begins(name->name, STORE_JVM)) {
+		*frame = (struct stack_frame){.module = JVM_MODULE,
+					      .function = name->name + strlen(STORE_JVM)};
+		return 1;
+	}
+	*frame = (struct stack_frame){.module = PYTHON_MODULE, .offset = address & ~STORE_NAMED};
 	line = file ? strrchr(file, ':') : NULL;
 	if (!line)
 		return 1;
@@ -213,8 +220,8 @@ static uint32_t frames_at(struct stack_names *names, const struct store_stack *s
 {
 	if (!stack->pid)
 		return kernel_frame(names, stack->addresses[at], frames);
-	if (stack->addresses[at] & STORE_PYTHON)
-		return python_frame(names, stack->pid, stack->addresses[at], frames);
+	if (stack->addresses[at] & STORE_NAMED)
+		return named_frame(names, stack->pid, stack->addresses[at], frames);
 	return user_frames(names, stack->pid, stack->addresses[at], at > 0, ts, frames, room);
 }
 
@@ -237,7 +244,7 @@ static bool can_be_caller(struct stack_names *names, const struct store_stack *s
 	const struct store_mapping *mapping;
 	enum callsite site;
 
-	if (!stack->pid || !at || address & STORE_PYTHON)
+	if (!stack->pid || !at || address & STORE_NAMED)
 		return true;
 	mapping = stack_mappings_find(names->mappings, stack->pid, address - 1, ts);
 	site = mapping ? before(names, mapping, address) : CALLSITE_UNKNOWN;
@@ -338,6 +345,12 @@ static bool is_inlined_from_cpp_library(const struct stack_frame *frame)
 	return frame->inlined && frame->file && strstr(frame->file, "/include/c++/");
 }
 
+/* Code of the JVM itself, such as its interpreter. Methods have a class and a dot before them. */
+static bool is_of_jvm(const struct stack_frame *frame)
+{
+	return frame->module && !strcmp(frame->module, JVM_MODULE) && !strchr(frame->function, '.');
+}
+
 bool stack_frame_is_common(const struct stack_frame *frame)
 {
 	const char *module = frame->module ? path_base(frame->module) : "";
@@ -345,8 +358,8 @@ bool stack_frame_is_common(const struct stack_frame *frame)
 	for (size_t i = 0; i < sizeof(common_modules) / sizeof(common_modules[0]); i++)
 		if (!strncmp(module, common_modules[i], strlen(common_modules[i])))
 			return true;
-	return frame->function &&
-	       (stack_function_is_library(frame->function) || is_inlined_from_cpp_library(frame));
+	return frame->function && (is_of_jvm(frame) || stack_function_is_library(frame->function) ||
+				   is_inlined_from_cpp_library(frame));
 }
 
 bool stack_frame_is_interpreter(const struct stack_frame *frame)

@@ -192,7 +192,7 @@ static int user_stack_finish(struct stack_numbers *numbers, struct store_stack *
 	return result;
 }
 
-/* Writes the mappings of the native frames. They were unwound by tables, so all are code. */
+/* Writes the mappings of the native frames, all of which are code. */
 static int mixed_stack_finish(struct stack_numbers *numbers, const struct store_stack *stack,
 			      uint64_t ts, struct error *err)
 {
@@ -200,17 +200,17 @@ static int mixed_stack_finish(struct stack_numbers *numbers, const struct store_
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < stack->count; i++)
-		if (!(stack->addresses[i] & STORE_PYTHON) && count < STORE_STACK_MAX)
+		if (!(stack->addresses[i] & STORE_NAMED) && count < STORE_STACK_MAX)
 			native[count++] = stack->addresses[i];
 	return count ? address_spaces_write(numbers->uses.spaces, (pid_t)stack->pid, ts, native,
 					    count, err)
 		     : 0;
 }
 
-static bool has_python(const struct store_stack *stack)
+static bool has_named(const struct store_stack *stack)
 {
 	for (uint32_t i = 0; i < stack->count; i++)
-		if (stack->addresses[i] & STORE_PYTHON)
+		if (stack->addresses[i] & STORE_NAMED)
 			return true;
 	return false;
 }
@@ -237,12 +237,13 @@ static void stack_key(const struct store_stack *stack, uint64_t key[2])
 }
 
 /* Adds a stack of `ts` to the file, unless it is there, and returns its number. 0: it is empty or
- * privileged. -ENOSPC: the file has no room. Frames of Python are numbers rather than addresses, so
- * they need no mapping. */
+ * privileged. -ENOSPC: the file has no room. Frames of Python and Java are numbers rather than
+ * addresses, so they need no mapping. */
 static int stack_add(struct stack_numbers *numbers, uint32_t *number, struct store_stack *stack,
 		     uint64_t ts, struct error *err)
 {
 	struct stack_row row = {.interrupt = false};
+	uint64_t named[STORE_STACK_MAX];
 	uint32_t known, next = store_writer_next(numbers->uses.writer, STORE_STACKS);
 	int result;
 
@@ -250,6 +251,11 @@ static int stack_add(struct stack_numbers *numbers, uint32_t *number, struct sto
 	if (stack->pid && processes_is_privileged(address_spaces_processes(numbers->uses.spaces),
 						  (pid_t)stack->pid))
 		return 0;
+	if (stack->pid && numbers->uses.python && stack->count <= STORE_STACK_MAX) {
+		result = stacks_jvm(numbers->uses.python, stack, ts, named, err);
+		if (result)
+			return result;
+	}
 	stack_key(stack, row.key);
 	known = keymap_get(&numbers->frames, row.key, sizeof(row.key));
 	if (known != MAP_NONE) {
@@ -266,8 +272,8 @@ static int stack_add(struct stack_numbers *numbers, uint32_t *number, struct sto
 	if (!stack->pid)
 		result = kernel_stack_finish(numbers, stack, &row.interrupt, err);
 	else
-		result = has_python(stack) ? mixed_stack_finish(numbers, stack, ts, err)
-					   : user_stack_finish(numbers, stack, ts, err);
+		result = has_named(stack) ? mixed_stack_finish(numbers, stack, ts, err)
+					  : user_stack_finish(numbers, stack, ts, err);
 	result = result ?: store_writer_add_stack(numbers->uses.writer, stack, err);
 	if (result)
 		return result;

@@ -11,7 +11,8 @@
 #include <unistd.h>
 
 #include "capture/address_space/hit_image.h"
-#include "capture/enrich/python_names_internal.h"
+#include "capture/enrich/frame_names_internal.h"
+#include "capture/enrich/jvm_frames_internal.h"
 #include "capture/enrich/tables_internal.h"
 #include "target/dwarf/unwind.h"
 #include "target/process/mapping_file.h"
@@ -44,6 +45,7 @@ struct stack_process {
 	uint64_t ready_ts; /* since then all have been in the kernel */
 	struct stack_run run;
 	struct python python;
+	struct jvm_frames jvm;
 	uint32_t program; /* differs for each program that a pid runs */
 	uint32_t code;    /* index in `codes` of the last code object; NO_CODE: none */
 };
@@ -58,7 +60,8 @@ struct code {
 /* Limits of the wait for tables: while programs are traced, and before that. */
 #define WAIT_NS 50000000ull
 #define READY_NS 60000000000ull
-#define PYTHON_WAIT_NS 100000000ull /* between two searches for Python in parsed files */
+#define RUNTIME_WAIT_NS                                                                            \
+	100000000ull /* between two searches for Python or the JVM in parsed files */
 #define PYTHON_TEXT_MAX (PYTHON_NAME_MAX + PYTHON_FILE_MAX + 32)
 #define PYTHON_CODES_MAX (1u << 16)
 #define FILES_MAX WAFFLE_STACK_FILES_MAX
@@ -74,12 +77,12 @@ struct stacks {
 	VEC(uint32_t) unused;       /* indexes in `processes` */
 	VEC(struct stack_run) free; /* pages that were returned */
 	uint32_t programs;
-	struct python_names names;
+	struct frame_names names;
 	struct keymap code_at; /* a program and an address → the latest code object */
 	VEC(struct code) codes;
 	uint32_t unused_code; /* NO_CODE: none */
-	bool python_waits;    /* files that may be Python's are still being parsed */
-	uint64_t python_ts;   /* time of the last search */
+	bool runtime_waits;   /* files that may be Python's or the JVM's are still being parsed */
+	uint64_t runtime_ts;  /* time of the last search */
 	uint64_t early;       /* see stacks_early() */
 	char warning[256];
 };
@@ -111,7 +114,7 @@ void stacks_free(struct stacks *stacks)
 		free(stacks->codes.data[i].rec);
 	vec_free(&stacks->codes);
 	keymap_free(&stacks->code_at);
-	python_names_free(&stacks->names);
+	frame_names_free(&stacks->names);
 	free(stacks);
 }
 
@@ -380,7 +383,7 @@ static void python_look(struct stacks *stacks, struct stack_process *process, pi
 	if (image_open(&image, pid))
 		return;
 	if (python_find(&process->python, &image, pid, mappings, false) == -EAGAIN)
-		process->waits = stacks->python_waits = true;
+		process->waits = stacks->runtime_waits = true;
 	image_close(&image);
 	if (!python->found || python->kernel.runtime)
 		return;
@@ -394,6 +397,13 @@ static void python_look(struct stacks *stacks, struct stack_process *process, pi
 			 "stacks: pid %d: they lack the frames of this Python, whose version is "
 			 "unknown: 3.8 to 3.14 with the global lock are supported",
 			 pid);
+}
+
+static void jvm_look(struct stacks *stacks, struct stack_process *process,
+		     const struct mappings *mappings)
+{
+	if (jvm_find(&process->jvm.jvm, process->pid, mappings) == -EAGAIN)
+		process->waits = stacks->runtime_waits = true;
 }
 
 const char *stacks_warning(const struct stacks *stacks)
@@ -411,6 +421,8 @@ static void process_publish(struct stacks *stacks, struct stack_process *process
 	process->run = mappings_publish(stacks, placed);
 	if (!process->python.found)
 		python_look(stacks, process, process->pid, mappings);
+	if (!process->jvm.jvm.structs)
+		jvm_look(stacks, process, mappings);
 	sent.page = process->run.page;
 	sent.mappings = process->run.pages ? (uint32_t)placed->len : 0;
 	sent.python = process->python.kernel;
@@ -453,14 +465,14 @@ int stacks_process(struct stacks *stacks, pid_t pid, bool wait, struct error *er
 int stacks_round(struct stacks *stacks, struct error *err)
 {
 	uint64_t now = clock_monotonic_ns();
-	bool again = stacks->python_waits && now - stacks->python_ts >= PYTHON_WAIT_NS;
+	bool again = stacks->runtime_waits && now - stacks->runtime_ts >= RUNTIME_WAIT_NS;
 	int result = 0;
 
 	tables_take(stacks);
 	if (!stacks->news && !again)
 		return 0;
-	stacks->news = stacks->python_waits = false;
-	stacks->python_ts = now;
+	stacks->news = stacks->runtime_waits = false;
+	stacks->runtime_ts = now;
 	for (size_t i = 0; i < stacks->processes.len && !result; i++)
 		if (stacks->processes.data[i].waits)
 			result = stacks_process(stacks, stacks->processes.data[i].pid, false, err);
@@ -610,23 +622,23 @@ int stacks_python(struct stacks *stacks, const struct waffle_rec_frames *frames,
 		index == MAP_NONE ? NULL : &stacks->processes.data[index];
 	char text[PYTHON_TEXT_MAX];
 
-	if (!process || !python_names_begin(&stacks->names))
+	if (!process || !frame_names_begin(&stacks->names))
 		return 0;
 	for (uint32_t i = 0; i < frames->python_count; i++, words += 2) {
 		const uint64_t code[] = {process->program, words[0]};
 		uint32_t known = keymap_get(&stacks->code_at, code, sizeof(code));
-		const python_frame_key key = {process->program, words[0], words[1], known};
+		const frame_key key = {process->program, words[0], words[1], known};
 		int result;
 
-		number = python_names_find(&stacks->names, key);
+		number = frame_names_find(&stacks->names, key);
 		if (number == MAP_NONE) {
 			frame_text(stacks, process, frames, known, words, text, sizeof(text));
-			result = python_names_add(&stacks->names, key, frames->tgid, text, &number,
-						  err);
+			result = frame_names_add(&stacks->names, key, frames->tgid, text, &number,
+						 err);
 			if (result)
 				return result;
 		}
-		addresses[i] = STORE_PYTHON | number;
+		addresses[i] = STORE_NAMED | number;
 	}
 	return (int)frames->python_count;
 }
@@ -636,4 +648,17 @@ const struct python *stacks_interpreter(const struct stacks *stacks, uint32_t tg
 	uint32_t index = map_get(&stacks->process_at, tgid);
 
 	return index == MAP_NONE ? NULL : &stacks->processes.data[index].python;
+}
+
+/* ---- frames of Java ---- */
+
+int stacks_jvm(struct stacks *stacks, struct store_stack *stack, uint64_t ts, uint64_t *addresses,
+	       struct error *err)
+{
+	uint32_t index = map_get(&stacks->process_at, stack->pid);
+	struct stack_process *process = index == MAP_NONE ? NULL : &stacks->processes.data[index];
+
+	return process ? jvm_frames_name(&process->jvm, &stacks->names, stacks->kernel,
+					 process->program, stack, ts, addresses, err)
+		       : 0;
 }

@@ -43,7 +43,7 @@ void stacks_forget(struct stacks *stacks, pid_t pid);
 int stacks_code(struct stacks *stacks, const struct waffle_rec_code *code);
 
 /*
- * Converts a Python stack to at most frames->python_count addresses. Each is STORE_PYTHON with a
+ * Converts a Python stack to at most frames->python_count addresses. Each is STORE_NAMED with a
  * number, for which the file has a name: "Trainer.step (/srv/train.py:31)". `words`: two per frame,
  * as in the record. If the record of a code object was lost, the object is read from the process;
  * if that fails, the name is "?". Returns the number of addresses, or a negative errno: writing
@@ -51,6 +51,10 @@ int stacks_code(struct stacks *stacks, const struct waffle_rec_code *code);
  */
 int stacks_python(struct stacks *stacks, const struct waffle_rec_frames *frames,
 		  const uint64_t *words, uint64_t *addresses, struct error *err);
+
+/* Names the frame of Java in a stack of a process, if it has a JVM, as jvm_frames_name() does. */
+int stacks_jvm(struct stacks *stacks, struct store_stack *stack, uint64_t ts, uint64_t *addresses,
+	       struct error *err);
 
 /* The interpreter of a process, valid until other functions are called. NULL: the process is not
  * known. */

@@ -34,6 +34,10 @@ static int read_here(struct program_facts *facts, int fd, const char *path)
 		facts->python_eval = symbol.st_value;
 		facts->python_eval_bytes = symbol.st_size;
 	}
+	if (elf_file_dynamic_symbol(&file, "gHotSpotVMStructs", &symbol))
+		facts->jvm_structs = symbol.st_value;
+	if (facts->jvm_structs && elf_file_dynamic_symbol(&file, "gHotSpotVMTypes", &symbol))
+		facts->jvm_types = symbol.st_value;
 	elf_file_close(&file);
 	return 0;
 }
@@ -59,6 +63,8 @@ int program_facts_serve(struct wire_in *request, int fd, struct wire_out *reply,
 	wire_put_u64(reply, facts.python_code_type);
 	wire_put_u64(reply, facts.python_eval);
 	wire_put_u64(reply, facts.python_eval_bytes);
+	wire_put_u64(reply, facts.jvm_structs);
+	wire_put_u64(reply, facts.jvm_types);
 	return 0;
 }
 
@@ -72,6 +78,8 @@ bool program_facts_decode(struct program_facts *facts, struct wire_in *in)
 	facts->python_code_type = wire_get_u64(in);
 	facts->python_eval = wire_get_u64(in);
 	facts->python_eval_bytes = wire_get_u64(in);
+	facts->jvm_structs = wire_get_u64(in);
+	facts->jvm_types = wire_get_u64(in);
 	if (wire_in_done(in) && facts->build_id.size <= BUILD_ID_MAX &&
 	    facts->segments.count <= ELF_SEGMENTS_MAX)
 		return true;

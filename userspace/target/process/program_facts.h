@@ -16,6 +16,8 @@ struct program_facts {
 	uint64_t python_version;       /* link-time address of Py_Version; 0: unknown */
 	uint64_t python_code_type;     /* link-time address of PyCode_Type; 0: unknown */
 	uint64_t python_eval, python_eval_bytes; /* _PyEval_EvalFrameDefault(); 0: unknown */
+	/* Link-time addresses of the JVM's gHotSpotVMStructs and gHotSpotVMTypes; 0: none. */
+	uint64_t jvm_structs, jvm_types;
 };
 
 /* Takes ownership of the descriptor. -ENOEXEC: not a program or library; -EPROTO: a worker exited;

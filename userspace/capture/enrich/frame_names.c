@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "capture/enrich/python_names_internal.h"
+#include "capture/enrich/frame_names_internal.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,30 +10,30 @@
 #define FRAMES_MAX (1u << 20)
 #define KEY_MAX (PYTHON_NAME_MAX + PYTHON_FILE_MAX + 48)
 
-void python_names_free(struct python_names *names)
+void frame_names_free(struct frame_names *names)
 {
 	keymap_free(&names->number_of_frame);
 	keymap_free(&names->number_of_name);
 }
 
-bool python_names_begin(struct python_names *names)
+bool frame_names_begin(struct frame_names *names)
 {
 	uint64_t dropped = store_writer_names_dropped(names->writer);
 
 	if (dropped != names->dropped)
-		python_names_free(names);
+		frame_names_free(names);
 	names->dropped = dropped;
 	return names->number_of_name.len < NAMES_MAX && names->count < MAP_NONE - NAMES_MAX &&
 	       store_writer_has_room(names->writer);
 }
 
-uint32_t python_names_find(const struct python_names *names, const python_frame_key frame)
+uint32_t frame_names_find(const struct frame_names *names, const frame_key frame)
 {
-	return keymap_get(&names->number_of_frame, frame, sizeof(python_frame_key));
+	return keymap_get(&names->number_of_frame, frame, sizeof(frame_key));
 }
 
 /* The number of a name. Writes it if it is new. */
-static int name_number(struct python_names *names, uint32_t pid, const char *text, uint32_t *number,
+static int name_number(struct frame_names *names, uint32_t pid, const char *text, uint32_t *number,
 		       struct error *err)
 {
 	struct store_name name = {.pid = pid, .name = text};
@@ -48,12 +48,12 @@ static int name_number(struct python_names *names, uint32_t pid, const char *tex
 	if (!keymap_set(&names->number_of_name, key, len, *number))
 		return error_set(err, ENOMEM, "out of memory");
 	names->count++;
-	name.value = STORE_PYTHON | *number;
+	name.value = STORE_NAMED | *number;
 	return store_writer_add_name(names->writer, &name, err);
 }
 
-int python_names_add(struct python_names *names, const python_frame_key frame, uint32_t pid,
-		     const char *text, uint32_t *number, struct error *err)
+int frame_names_add(struct frame_names *names, const frame_key frame, uint32_t pid,
+		    const char *text, uint32_t *number, struct error *err)
 {
 	int result = name_number(names, pid, text, number, err);
 
@@ -61,6 +61,6 @@ int python_names_add(struct python_names *names, const python_frame_key frame, u
 		return result;
 	if (names->number_of_frame.len >= FRAMES_MAX)
 		keymap_free(&names->number_of_frame); /* it only holds earlier results */
-	(void)keymap_set(&names->number_of_frame, frame, sizeof(python_frame_key), *number);
+	(void)keymap_set(&names->number_of_frame, frame, sizeof(frame_key), *number);
 	return 0;
 }

@@ -4,13 +4,13 @@
  * recorder drops names that no stack needs any more. Then this table forgets all its numbers, and
  * frames that are seen again get new ones.
  */
-#ifndef WAFFLE_CAPTURE_ENRICH_PYTHON_NAMES_INTERNAL_H
-#define WAFFLE_CAPTURE_ENRICH_PYTHON_NAMES_INTERNAL_H
+#ifndef WAFFLE_CAPTURE_ENRICH_FRAME_NAMES_INTERNAL_H
+#define WAFFLE_CAPTURE_ENRICH_FRAME_NAMES_INTERNAL_H
 
 #include "store/store.h"
 #include "util/keymap.h"
 
-struct python_names {
+struct frame_names {
 	struct store_writer *writer;
 	struct keymap number_of_frame; /* cache */
 	struct keymap number_of_name;  /* process and name → number */
@@ -20,16 +20,16 @@ struct python_names {
 
 /* Identifies a frame: its program, its code object, the instruction in it, and a number that tells
  * apart code objects that had the same address one after the other. */
-typedef uint64_t python_frame_key[4];
+typedef uint64_t frame_key[4];
 
-void python_names_free(struct python_names *names);
+void frame_names_free(struct frame_names *names);
 /* Call it before the frames of each stack. False: there is no room for more names. */
-bool python_names_begin(struct python_names *names);
+bool frame_names_begin(struct frame_names *names);
 /* The number of a frame's name. MAP_NONE: the frame has none yet. */
-uint32_t python_names_find(const struct python_names *names, const python_frame_key frame);
+uint32_t frame_names_find(const struct frame_names *names, const frame_key frame);
 /* Gives a frame the name `text`, such as "FUNCTION (FILE:LINE)", and fills in its number. Writes
  * the name to the file if it is new. Returns 0 or a negative errno with a message. */
-int python_names_add(struct python_names *names, const python_frame_key frame, uint32_t pid,
-		     const char *text, uint32_t *number, struct error *err);
+int frame_names_add(struct frame_names *names, const frame_key frame, uint32_t pid,
+		    const char *text, uint32_t *number, struct error *err);
 
 #endif

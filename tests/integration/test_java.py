@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Code that the JVM makes while it runs has the names of its methods."""
+
+import re
+import subprocess
+
+import pytest
+from tracer import PROGRAMS, find_tool
+from why_json import asker
+
+
+@pytest.fixture(scope="module")
+def ledger(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("java")
+    subprocess.run([find_tool("javac"), "-d", folder, PROGRAMS / "Ledger.java"], check=True)
+    return folder
+
+
+@pytest.fixture
+def places(waffle, ledger, tmp_path):
+    """places(*options): the functions of the samples of a program, by their share, and the methods
+    that the JVM itself says it compiled."""
+
+    def ask(*options):
+        program = subprocess.Popen(
+            [find_tool("java"), "-XX:+UseSerialGC", *options, "-cp", ledger, "Ledger"], stdout=subprocess.PIPE)
+        try:
+            assert program.stdout.readline()
+            path = tmp_path / "x.waffle"
+            waffle.ok("why", f"--pid={program.pid}", "--duration=2s", "-o", path)
+            listed = subprocess.run([find_tool("jcmd"), str(program.pid), "Compiler.codelist"], check=True,
+                                    capture_output=True, text=True).stdout
+        finally:
+            program.kill()
+            program.wait()
+        [instance] = asker(waffle)(path)["instances"]
+        [running] = [cause for cause in instance["causes"] if cause["cause"] == "running"][:1]
+        samples = running["samples"]
+        assert samples["count"] >= 20
+        shares = {place["function"]: place["count"] / samples["count"] for place in samples["places"]}
+        return shares, set(re.findall(r"Ledger\.\w+", listed))
+
+    return ask
+
+
+@pytest.mark.parametrize("options", ((), ("-XX:TieredStopAtLevel=1",), ("-XX:-SegmentedCodeCache",)))
+def test_a_compiled_method_has_its_name(places, options):
+    shares, compiled = places(*options)
+    named = {function for function in shares if function and function.startswith("Ledger.")}
+    assert named and named <= compiled
+    assert sum(shares[function] for function in named) >= 0.8
+
+
+def test_interpreted_code_is_called_so(places):
+    shares, compiled = places("-Xint")
+    assert shares["the JVM's interpreter"] >= 0.8
+    assert not compiled
