@@ -376,9 +376,14 @@ static void read_jvm(const uint8_t *data, size_t size)
 			jvm.fields[i] = 8 * (i + 1);
 	}
 	require(!jvm_code_range(&jvm, &image, &from, &to) || from < to);
-	for (uint64_t address = 0; address < size; address += 32)
+	for (uint64_t address = 0; address < size; address += 32) {
+		struct jvm_frame frame = {.pc = address, .sp = address, .fp = address + 64};
+
+		for (unsigned i = 0; i < 4 && jvm_step(&jvm, &image, &frame, name); i++)
+			require(frame.sp > address && is_text(name, sizeof(name)));
 		if (jvm_code_name(&jvm, &image, address, name))
 			require(is_text(name, sizeof(name)) && name[0]);
+	}
 	close(image.memory);
 }
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Code that the JVM makes while it runs has the names of its methods."""
+"""Code that the JVM makes while it runs has the names of its methods, as its own tools tell them."""
 
+import json
 import re
 import subprocess
 
@@ -55,3 +56,24 @@ def test_interpreted_code_is_called_so(places):
     shares, compiled = places("-Xint")
     assert shares["the JVM's interpreter"] >= 0.8
     assert not compiled
+
+
+def test_a_method_that_waits_has_its_callers(waffle, tmp_path, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("java")
+    subprocess.run([find_tool("javac"), "-d", folder, PROGRAMS / "Kiosk.java"], check=True)
+    program = subprocess.Popen([find_tool("java"), "-cp", folder, "Kiosk"], stdout=subprocess.PIPE)
+    try:
+        assert program.stdout.readline()
+        path = tmp_path / "x.waffle"
+        waffle.ok("why", f"--pid={program.pid}", "--duration=1s", "-o", path)
+        dump = subprocess.run([find_tool("jstack"), str(program.pid)], check=True, capture_output=True, text=True).stdout
+    finally:
+        program.kill()
+        program.wait()
+    waits = json.loads(waffle.ok("report", "--json", path).stdout)["open_waits"]
+    for thread in ("clerk", "boss"):
+        [wait] = [wait for wait in waits if wait["thread"]["comm"] == thread]
+        methods = [frame["function"] for frame in wait["user_stack"] if frame.get("module") == "[JVM]"]
+        [text] = re.findall(rf'^"{thread}" .*?(?:\n\n|\Z)', dump, re.MULTILINE | re.DOTALL)
+        expected = re.findall(r"at ([\w.$<>]+)\(", text)
+        assert methods[: len(expected)] == expected, thread

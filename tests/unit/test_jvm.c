@@ -29,6 +29,7 @@
 #define POOL 0x2200
 #define KLASS 0x2300
 #define SYMBOLS 0x2400
+#define STACK 0x3000
 #define CODE 0x4000 /* of 64 segments of 64 bytes */
 #define CODE_END 0x5000
 #define SEGMENT 64
@@ -45,6 +46,7 @@ enum {
 	BLOCK_USED = 12,
 	BLOB_NAME = 8,
 	NMETHOD_METHOD = 24,
+	BLOB_FRAME = 36,
 	METHOD_CONST = 40,
 	CONST_CONSTANTS = 16,
 	CONST_NAME = 26,
@@ -93,6 +95,7 @@ static void fields_put(void)
 		{"HeapBlock::Header", "_used", BLOCK_USED, 0},
 		{"CodeBlob", "_name", BLOB_NAME, 0},
 		{"CodeBlob", "_size", 60, 0},
+		{"CodeBlob", "_frame_size", BLOB_FRAME, 0},
 		{"nmethod", "_method", NMETHOD_METHOD, 0},
 		{"Method", "_constMethod", METHOD_CONST, 0},
 		{"ConstMethod", "_constants", CONST_CONSTANTS, 0},
@@ -178,15 +181,20 @@ static int setup(void **state)
 	return 0;
 }
 
-static bool name_at(uint64_t address, char name[JVM_NAME_MAX])
+static struct image image_make(void)
 {
-	struct jvm jvm = {.structs = STRUCTS, .types = TYPES};
 	struct image image = {.process = -1, .memory = memfd_create("memory", MFD_CLOEXEC)};
-	bool found;
 
 	assert_true(image.memory >= 0);
 	assert_int_equal(write(image.memory, memory, sizeof(memory)), sizeof(memory));
-	found = jvm_read(&jvm, &image) && jvm_code_name(&jvm, &image, address, name);
+	return image;
+}
+
+static bool name_at(uint64_t address, char name[JVM_NAME_MAX])
+{
+	struct jvm jvm = {.structs = STRUCTS, .types = TYPES};
+	struct image image = image_make();
+	bool found = jvm_read(&jvm, &image) && jvm_code_name(&jvm, &image, address, name);
 	close(image.memory);
 	return found;
 }
@@ -275,16 +283,79 @@ static void test_a_jvm_without_a_field_is_unknown(void **state)
 static void test_the_range_of_code_is_known(void **state)
 {
 	struct jvm jvm = {.structs = STRUCTS, .types = TYPES};
-	struct image image = {.process = -1, .memory = memfd_create("memory", MFD_CLOEXEC)};
+	struct image image = image_make();
 	uint64_t from, to;
 
 	(void)state;
-	assert_int_equal(write(image.memory, memory, sizeof(memory)), sizeof(memory));
 	assert_false(jvm_code_range(&jvm, &image, &from, &to));
 	assert_true(jvm_read(&jvm, &image));
 	assert_true(jvm_code_range(&jvm, &image, &from, &to));
 	assert_int_equal(from, CODE);
 	assert_int_equal(to, CODE_END);
+	close(image.memory);
+}
+
+/* A native method that compiled code called, which the interpreter called through an adapter, and
+ * the stub through which C++ called that. */
+static void test_frames_are_followed(void **state)
+{
+	static const struct {
+		uint64_t pc, sp, fp;
+		const char *name;
+	} expected[] = {
+		{CODE + 40 * SEGMENT + 50, STACK, 0x77, "com.acme.OrderBook.match"},
+		{CODE + 4 * SEGMENT, STACK + 32, STACK + 128, "com.acme.OrderBook.match"},
+		{CODE + 70, STACK + 80, STACK + 128, "com.acme.OrderBook.match"},
+		{CODE + 42 * SEGMENT + 50, STACK + 160, STACK + 192, "a stub of the JVM"},
+		{0x7f0000, STACK + 208, STACK + 256, NULL},
+	};
+	struct jvm jvm = {.structs = STRUCTS, .types = TYPES};
+	struct jvm_frame frame = {.pc = expected[0].pc, .sp = expected[0].sp, .fp = expected[0].fp};
+	char name[JVM_NAME_MAX];
+	struct image image;
+
+	(void)state;
+	put(CODE + 40 * SEGMENT + BLOCK_SIZE + BLOB_FRAME, 4, 4);
+	put(STACK + 16, STACK + 128, 8);
+	put(STACK + 24, CODE + 4 * SEGMENT, 8);
+	put(CODE + 2 * SEGMENT + BLOCK_SIZE + BLOB_FRAME, 6, 4);
+	put(STACK + 64, STACK + 128, 8);
+	put(STACK + 72, CODE + 70, 8);
+	put(STACK + 128 - 24, METHOD, 8);
+	put(STACK + 128 - 8, STACK + 160, 8); /* the stack pointer of the caller */
+	put(STACK + 128, STACK + 192, 8);
+	put(STACK + 136, CODE + 42 * SEGMENT + 50, 8);
+	put(STACK + 192, STACK + 256, 8);
+	put(STACK + 200, 0x7f0000, 8);
+	image = image_make();
+	assert_true(jvm_read(&jvm, &image));
+	for (size_t i = 0; expected[i].name; i++) {
+		assert_int_equal(frame.pc, expected[i].pc);
+		assert_int_equal(frame.sp, expected[i].sp);
+		assert_int_equal(frame.fp, expected[i].fp);
+		assert_true(jvm_step(&jvm, &image, &frame, name));
+		assert_string_equal(name, expected[i].name);
+	}
+	assert_int_equal(frame.pc, 0x7f0000);
+	assert_int_equal(frame.sp, STACK + 208);
+	assert_false(jvm_step(&jvm, &image, &frame, name));
+	assert_string_equal(name, "");
+	close(image.memory);
+}
+
+static void test_a_stack_that_leads_back_ends(void **state)
+{
+	struct jvm jvm = {.structs = STRUCTS, .types = TYPES};
+	struct jvm_frame frame = {.pc = CODE + 50, .sp = STACK + 64, .fp = STACK};
+	char name[JVM_NAME_MAX];
+	struct image image;
+
+	(void)state;
+	put(STACK + 8, CODE + 50, 8);
+	image = image_make();
+	assert_true(jvm_read(&jvm, &image));
+	assert_false(jvm_step(&jvm, &image, &frame, name));
+	assert_string_equal(name, "the JVM's interpreter");
 	close(image.memory);
 }
 
@@ -298,6 +369,8 @@ int main(void)
 		cmocka_unit_test_setup(test_a_map_of_segments_that_leads_nowhere_ends, setup),
 		cmocka_unit_test_setup(test_a_jvm_without_a_field_is_unknown, setup),
 		cmocka_unit_test_setup(test_the_range_of_code_is_known, setup),
+		cmocka_unit_test_setup(test_frames_are_followed, setup),
+		cmocka_unit_test_setup(test_a_stack_that_leads_back_ends, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -345,10 +345,15 @@ static bool is_inlined_from_cpp_library(const struct stack_frame *frame)
 	return frame->inlined && frame->file && strstr(frame->file, "/include/c++/");
 }
 
+static bool is_java(const struct stack_frame *frame)
+{
+	return frame->module && !strcmp(frame->module, JVM_MODULE);
+}
+
 /* Code of the JVM itself, such as its interpreter. Methods have a class and a dot before them. */
 static bool is_of_jvm(const struct stack_frame *frame)
 {
-	return frame->module && !strcmp(frame->module, JVM_MODULE) && !strchr(frame->function, '.');
+	return is_java(frame) && !strchr(frame->function, '.');
 }
 
 bool stack_frame_is_common(const struct stack_frame *frame)
@@ -373,6 +378,11 @@ bool stack_frame_is_interpreter(const struct stack_frame *frame)
 bool stack_frame_is_python(const struct stack_frame *frame)
 {
 	return frame->module && !strcmp(frame->module, PYTHON_MODULE);
+}
+
+bool stack_frame_is_of_runtime(const struct stack_frame *frame)
+{
+	return stack_frame_is_python(frame) || (is_java(frame) && !is_of_jvm(frame));
 }
 
 const char *stack_source_in_packages(const char *file)

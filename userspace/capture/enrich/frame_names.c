@@ -32,8 +32,7 @@ uint32_t frame_names_find(const struct frame_names *names, const frame_key frame
 	return keymap_get(&names->number_of_frame, frame, sizeof(frame_key));
 }
 
-/* The number of a name. Writes it if it is new. */
-static int name_number(struct frame_names *names, uint32_t pid, const char *text, uint32_t *number,
+int frame_names_number(struct frame_names *names, uint32_t pid, const char *text, uint32_t *number,
 		       struct error *err)
 {
 	struct store_name name = {.pid = pid, .name = text};
@@ -55,7 +54,7 @@ static int name_number(struct frame_names *names, uint32_t pid, const char *text
 int frame_names_add(struct frame_names *names, const frame_key frame, uint32_t pid,
 		    const char *text, uint32_t *number, struct error *err)
 {
-	int result = name_number(names, pid, text, number, err);
+	int result = frame_names_number(names, pid, text, number, err);
 
 	if (result)
 		return result;

@@ -27,6 +27,10 @@ void frame_names_free(struct frame_names *names);
 bool frame_names_begin(struct frame_names *names);
 /* The number of a frame's name. MAP_NONE: the frame has none yet. */
 uint32_t frame_names_find(const struct frame_names *names, const frame_key frame);
+/* The number of a name. Writes the name to the file if it is new. Returns 0 or a negative errno
+ * with a message. */
+int frame_names_number(struct frame_names *names, uint32_t pid, const char *text, uint32_t *number,
+		       struct error *err);
 /* Gives a frame the name `text`, such as "FUNCTION (FILE:LINE)", and fills in its number. Writes
  * the name to the file if it is new. Returns 0 or a negative errno with a message. */
 int frame_names_add(struct frame_names *names, const frame_key frame, uint32_t pid,

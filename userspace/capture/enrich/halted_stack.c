@@ -31,9 +31,12 @@ struct halted_code {
 	uint64_t until_ns;
 	struct mappings mappings; /* by address */
 	struct module *modules;   /* one for each mapping */
+	struct stacks *stacks;
+	bool jvm;
 };
 
-struct halted_code *halted_code_open(pid_t pid, uint64_t until_ns)
+struct halted_code *halted_code_open(pid_t pid, const struct image *image, struct stacks *stacks,
+				     uint64_t until_ns)
 {
 	struct halted_code *code = calloc(1, sizeof(*code));
 	struct error ignored = ERROR_INIT;
@@ -42,6 +45,8 @@ struct halted_code *halted_code_open(pid_t pid, uint64_t until_ns)
 		return NULL;
 	code->pid = pid;
 	code->until_ns = until_ns;
+	code->stacks = stacks;
+	code->jvm = stacks && stacks_jvm_ready(stacks, (uint32_t)pid, image);
 	if (!process_mappings(&code->mappings, pid, &ignored))
 		code->modules = calloc(code->mappings.list.len + 1, sizeof(*code->modules));
 	if (code->modules)
@@ -116,6 +121,22 @@ static const struct waffle_unwind_row *row_find(struct halted_code *code, uint64
 	return NULL;
 }
 
+bool halted_code_has_jvm(const struct halted_code *code)
+{
+	return code->jvm;
+}
+
+/* Steps from code of the JVM to its caller. False: the walk ends. */
+static bool jvm_walk(const struct halted_code *code, const struct image *image,
+		     struct waffle_unwind_regs *regs, uint64_t *address)
+{
+	struct jvm_frame frame = {.pc = waffle_unwind_pc(regs), .sp = regs->sp, .fp = regs->fp};
+	bool more = stacks_jvm_step(code->stacks, (uint32_t)code->pid, image, &frame, address);
+
+	*regs = (struct waffle_unwind_regs){.ip = frame.pc, .sp = frame.sp, .fp = frame.fp};
+	return more;
+}
+
 uint32_t halted_stack_walk(uint64_t *addresses, uint32_t room,
 			   const struct waffle_rec_halted *halted, const struct image *image,
 			   struct halted_code *code)
@@ -126,8 +147,15 @@ uint32_t halted_stack_walk(uint64_t *addresses, uint32_t room,
 	uint32_t count = 0;
 
 	while (count < room && regs.ip >= 4096) {
-		const struct waffle_unwind_row *row = row_find(code, waffle_unwind_pc(&regs));
+		const struct waffle_unwind_row *row;
 
+		if (code && code->jvm &&
+		    stacks_jvm_has(code->stacks, (uint32_t)code->pid, waffle_unwind_pc(&regs))) {
+			if (!jvm_walk(code, image, &regs, &addresses[count++]))
+				break;
+			continue;
+		}
+		row = row_find(code, waffle_unwind_pc(&regs));
 		/* A reader names a caller by the byte before its address: bpf/stack.bpf.c. */
 		addresses[count] = regs.ip + (count && regs.exact);
 		count++;

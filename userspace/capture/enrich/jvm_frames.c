@@ -8,10 +8,15 @@
 #include "capture/address_space/hit_image.h"
 #include "target/dwarf/callsite.h"
 
-#define EXAMINE_NS 100000000ull /* between two attempts to find the code of a JVM that starts */
+/* Between the first two attempts to find the code of a JVM that starts. It doubles each time. */
+#define EXAMINE_NS 100000000ull
+#define DOUBLED_MAX 8
 
 /* A name is valid for so long: other code may take the place of a method's. */
 #define NAME_NS 1000000000ull
+
+/* Limit of the names read for a process in that time. One takes some 15 us. */
+#define READS_MAX 1000
 
 #ifdef __aarch64__
 #define OWN_MACHINE EM_AARCH64
@@ -21,23 +26,33 @@
 
 #define JVM_TEXT_MAX (JVM_NAME_MAX + sizeof(STORE_JVM))
 
+bool jvm_frames_ready(struct jvm_frames *frames, const struct image *image)
+{
+	if (!frames->to && frames->jvm.structs &&
+	    (frames->jvm.known || jvm_read(&frames->jvm, image)) &&
+	    !jvm_code_range(&frames->jvm, image, &frames->from, &frames->to))
+		frames->from = frames->to = 0;
+	return frames->to > 0;
+}
+
 static bool knows_code(struct jvm_frames *frames, const struct kernel *kernel, pid_t pid,
 		       uint64_t ts)
 {
 	struct image image;
 
+	bool ready;
+
 	if (frames->to)
 		return true;
-	if (frames->examined_ts && ts - frames->examined_ts < EXAMINE_NS)
+	if (frames->attempts && ts - frames->examined_ts < EXAMINE_NS << (frames->attempts - 1))
 		return false;
 	frames->examined_ts = ts;
+	frames->attempts += frames->attempts < DOUBLED_MAX;
 	if (hit_image_open(&image, kernel, pid, ts))
 		return false;
-	if ((frames->jvm.known || jvm_read(&frames->jvm, &image)) &&
-	    !jvm_code_range(&frames->jvm, &image, &frames->from, &frames->to))
-		frames->from = frames->to = 0;
+	ready = jvm_frames_ready(frames, &image);
 	image_close(&image);
-	return frames->to > 0;
+	return ready;
 }
 
 /* The index of the innermost frame of such code; the number of frames: there is none. A return
@@ -62,7 +77,7 @@ static bool may_return(const struct image *image, uint64_t address)
 }
 
 /* Writes the name of a frame with STORE_JVM. False: it is unknown. */
-static bool read_name(const struct jvm_frames *frames, const struct kernel *kernel,
+static bool read_name(struct jvm_frames *frames, const struct kernel *kernel,
 		      const struct store_stack *stack, uint32_t at, uint64_t ts,
 		      char text[JVM_TEXT_MAX])
 {
@@ -71,6 +86,11 @@ static bool read_name(const struct jvm_frames *frames, const struct kernel *kern
 	struct image image;
 	bool known;
 
+	if (frames->second != ts / NAME_NS)
+		frames->reads = 0;
+	frames->second = ts / NAME_NS;
+	if (frames->reads++ >= READS_MAX)
+		return false;
 	if (hit_image_open(&image, kernel, (pid_t)stack->pid, ts))
 		return false;
 	known = (!at || may_return(&image, address)) &&
@@ -108,4 +128,22 @@ int jvm_frames_name(struct jvm_frames *frames, struct frame_names *names,
 	stack->cut |= at + 1 < stack->count;
 	stack->count = at + 1;
 	return 0;
+}
+
+bool jvm_frames_step(const struct jvm_frames *frames, struct frame_names *names,
+		     const struct image *image, uint32_t pid, struct jvm_frame *frame,
+		     uint64_t *address)
+{
+	char name[JVM_NAME_MAX], text[JVM_TEXT_MAX];
+	struct error ignored = ERROR_INIT; /* the writer returns it again */
+	uint32_t number;
+	bool more;
+
+	*address = frame->pc;
+	more = jvm_step(&frames->jvm, image, frame, name);
+	snprintf(text, sizeof(text), "%s%s", STORE_JVM, name);
+	if (*name && frame_names_begin(names) &&
+	    !frame_names_number(names, pid, text, &number, &ignored))
+		*address = STORE_NAMED | number;
+	return more;
 }

@@ -47,13 +47,13 @@ struct open_wait {
 struct open_waits {
 	struct kernel *kernel;
 	struct processes *processes;
-	const struct stacks *stacks; /* NULL: frames of Python are not recorded */
+	struct stacks *stacks; /* NULL: frames of Python are not recorded */
 	VEC(struct open_wait) list;
 	VEC(struct pipe_end) pipes; /* other ends of the pipes that they wait for */
 };
 
 struct open_waits *open_waits_open(struct kernel *kernel, struct processes *processes,
-				   const struct stacks *stacks)
+				   struct stacks *stacks)
 {
 	struct open_waits *waits = calloc(1, sizeof(*waits));
 
@@ -274,7 +274,8 @@ static void stacks_unwind(struct open_waits *waits, const struct examined *proce
 	for (size_t i = process->first; i < process->end; i++) {
 		struct open_wait *wait = &waits->list.data[i];
 
-		if (wait->wanted != wanted || (wait->halted.user_stack && !wanted))
+		if (wait->wanted != wanted ||
+		    (wait->halted.user_stack && !wanted && !halted_code_has_jvm(code)))
 			continue;
 		wait->user_count = halted_stack_walk(wait->user, WAFFLE_STACK_DEPTH, &wait->halted,
 						     &process->image, code);
@@ -289,7 +290,8 @@ static void stacks_unwind(struct open_waits *waits, const struct examined *proce
 static void stacks_examine(struct open_waits *waits, const struct examined *process,
 			   uint64_t until_ns)
 {
-	struct halted_code *code = halted_code_open(process->pid, until_ns);
+	struct halted_code *code =
+		halted_code_open(process->pid, &process->image, waits->stacks, until_ns);
 	struct python_frames python;
 
 	if (!code)

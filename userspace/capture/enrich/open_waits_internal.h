@@ -17,7 +17,7 @@ struct open_waits;
 
 /* `stacks` NULL: frames of Python are not recorded. NULL: out of memory. */
 struct open_waits *open_waits_open(struct kernel *kernel, struct processes *processes,
-				   const struct stacks *stacks);
+				   struct stacks *stacks);
 void open_waits_close(struct open_waits *waits);
 
 /* Keeps a thread that is blocked. Of very many threads only the first ones are kept. */

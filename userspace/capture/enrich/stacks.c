@@ -652,6 +652,13 @@ const struct python *stacks_interpreter(const struct stacks *stacks, uint32_t tg
 
 /* ---- frames of Java ---- */
 
+static struct jvm_frames *jvm_of(const struct stacks *stacks, uint32_t tgid)
+{
+	uint32_t index = map_get(&stacks->process_at, tgid);
+
+	return index == MAP_NONE ? NULL : &stacks->processes.data[index].jvm;
+}
+
 int stacks_jvm(struct stacks *stacks, struct store_stack *stack, uint64_t ts, uint64_t *addresses,
 	       struct error *err)
 {
@@ -661,4 +668,24 @@ int stacks_jvm(struct stacks *stacks, struct store_stack *stack, uint64_t ts, ui
 	return process ? jvm_frames_name(&process->jvm, &stacks->names, stacks->kernel,
 					 process->program, stack, ts, addresses, err)
 		       : 0;
+}
+
+bool stacks_jvm_ready(struct stacks *stacks, uint32_t tgid, const struct image *image)
+{
+	struct jvm_frames *frames = jvm_of(stacks, tgid);
+
+	return frames && jvm_frames_ready(frames, image);
+}
+
+bool stacks_jvm_has(const struct stacks *stacks, uint32_t tgid, uint64_t address)
+{
+	const struct jvm_frames *frames = jvm_of(stacks, tgid);
+
+	return frames && address >= frames->from && address < frames->to;
+}
+
+bool stacks_jvm_step(struct stacks *stacks, uint32_t tgid, const struct image *image,
+		     struct jvm_frame *frame, uint64_t *address)
+{
+	return jvm_frames_step(jvm_of(stacks, tgid), &stacks->names, image, tgid, frame, address);
 }

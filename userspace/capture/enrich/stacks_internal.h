@@ -10,6 +10,7 @@
 
 #include "kernel/kernel.h"
 #include "store/store.h"
+#include "target/process/jvm.h"
 #include "target/process/python.h"
 
 struct stacks;
@@ -55,6 +56,13 @@ int stacks_python(struct stacks *stacks, const struct waffle_rec_frames *frames,
 /* Names the frame of Java in a stack of a process, if it has a JVM, as jvm_frames_name() does. */
 int stacks_jvm(struct stacks *stacks, struct store_stack *stack, uint64_t ts, uint64_t *addresses,
 	       struct error *err);
+
+/* The same for a thread that is blocked: whether the JVM of a process is known, whether an address
+ * is in its code, and jvm_frames_step(). */
+bool stacks_jvm_ready(struct stacks *stacks, uint32_t tgid, const struct image *image);
+bool stacks_jvm_has(const struct stacks *stacks, uint32_t tgid, uint64_t address);
+bool stacks_jvm_step(struct stacks *stacks, uint32_t tgid, const struct image *image,
+		     struct jvm_frame *frame, uint64_t *address);
 
 /* The interpreter of a process, valid until other functions are called. NULL: the process is not
  * known. */

@@ -129,14 +129,14 @@ static void put_since(const struct hang_printer *printer, const struct model_ope
 
 struct frames {
 	const struct hang_printer *printer;
-	uint32_t count, python; /* printed */
-	bool left_out;          /* since the last printed one */
+	uint32_t count, named; /* printed; of Python or Java */
+	bool left_out;         /* since the last printed one */
 };
 
 static bool is_shown(const struct frames *frames, const struct stack_frame *frame)
 {
 	return frames->printer->view->all || frames->count < FRAMES_SHOWN ||
-	       (stack_frame_is_python(frame) && frames->python < FRAMES_SHOWN);
+	       (stack_frame_is_of_runtime(frame) && frames->named < FRAMES_SHOWN);
 }
 
 static void frame_print(const struct stack_frame *frame, void *arg)
@@ -152,7 +152,7 @@ static void frame_print(const struct stack_frame *frame, void *arg)
 	}
 	frames->left_out = false;
 	fputs(frames->count++ ? " ← " : "", out);
-	frames->python += stack_frame_is_python(frame);
+	frames->named += stack_frame_is_of_runtime(frame);
 	frame_put(out, frame);
 }
 

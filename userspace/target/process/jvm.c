@@ -43,6 +43,7 @@ enum field {
 	SPACE_HIGH,
 	BLOCK_USED,
 	BLOB_NAME,
+	BLOB_FRAME,
 	NMETHOD_METHOD,
 	METHOD_CONST,
 	CONST_CONSTANTS,
@@ -73,6 +74,7 @@ static const struct {
 	{"VirtualSpace", "_high", SPACE_HIGH},
 	{"HeapBlock::Header", "_used", BLOCK_USED},
 	{"CodeBlob", "_name", BLOB_NAME},
+	{"CodeBlob", "_frame_size", BLOB_FRAME},
 	{"nmethod", "_method", NMETHOD_METHOD},
 	{"CompiledMethod", "_method", NMETHOD_METHOD}, /* 9 to 22 */
 	{"Method", "_constMethod", METHOD_CONST},
@@ -213,8 +215,8 @@ bool jvm_code_range(const struct jvm *jvm, const struct image *image, uint64_t *
 /* There is one heap, or one each for compiled methods of two kinds and for the rest. */
 #define HEAPS_MAX 16
 
-/* Of at most 254 segments each. A segment has 128 bytes, a block at most some megabytes. */
-#define STEPS_MAX 1024
+/* Of at most 254 segments each. A segment has 128 bytes, a large method some 100 KiB. */
+#define STEPS_MAX 64
 
 struct space {
 	uint64_t low, high;
@@ -323,22 +325,105 @@ static bool method_name(const struct jvm *jvm, const struct image *image, uint64
 	return put_symbol(jvm, image, symbol & ~1ull, name);
 }
 
+struct blob {
+	uint64_t at; /* 0: none */
+	char kind[TEXT_MAX];
+};
+
+static struct blob blob_of(const struct jvm *jvm, const struct image *image, uint64_t address)
+{
+	uint64_t block = jvm->known ? block_of(jvm, image, address) : 0;
+	struct blob blob = {.at = block ? block + jvm->fields[BLOCK_SIZE] : 0};
+
+	if (blob.at)
+		read_text(image, read_word(image, blob.at + jvm->fields[BLOB_NAME]), blob.kind,
+			  sizeof(blob.kind));
+	return blob;
+}
+
+static bool is_interpreter(const struct blob *blob)
+{
+	return !strcmp(blob->kind, "Interpreter");
+}
+
+static bool blob_name(const struct jvm *jvm, const struct image *image, const struct blob *blob,
+		      char name[JVM_NAME_MAX])
+{
+	name[0] = '\0';
+	if (!strcmp(blob->kind, "nmethod") || !strcmp(blob->kind, "native nmethod"))
+		return method_name(jvm, image,
+				   read_word(image, blob->at + jvm->fields[NMETHOD_METHOD]), name);
+	if (!*blob->kind)
+		return false;
+	snprintf(name, JVM_NAME_MAX, "%s",
+		 is_interpreter(blob) ? "the JVM's interpreter" : "a stub of the JVM");
+	return true;
+}
+
 bool jvm_code_name(const struct jvm *jvm, const struct image *image, uint64_t address,
 		   char name[JVM_NAME_MAX])
 {
-	uint64_t block = jvm->known ? block_of(jvm, image, address) : 0;
-	uint64_t blob = block + jvm->fields[BLOCK_SIZE];
-	char kind[TEXT_MAX];
+	struct blob blob = blob_of(jvm, image, address);
 
-	if (!block)
+	return blob_name(jvm, image, &blob, name);
+}
+
+/* ---- frames ---- */
+
+/* Of a frame of the interpreter, from its frame pointer: src/hotspot/cpu/x86/frame_x86.hpp,
+ * interpreter_frame_method_offset and interpreter_frame_sender_sp_offset, in words. */
+#define FRAME_METHOD (-3 * 8)
+#define FRAME_SENDER_SP (-1 * 8)
+
+#define FRAME_WORDS_MAX (1 << 16)
+
+/* The interpreter's code, and stubs without a size of their frame, keep frame pointers. */
+static struct jvm_frame by_frame_pointer(const struct image *image, const struct jvm_frame *frame,
+					 bool interpreter)
+{
+	struct jvm_frame caller = {.pc = read_word(image, frame->fp + 8),
+				   .sp = frame->fp + 16,
+				   .fp = read_word(image, frame->fp)};
+	uint64_t sender = interpreter ? read_word(image, frame->fp + FRAME_SENDER_SP) : 0;
+
+	/* An adapter may have made room between both for the arguments. */
+	if (sender > caller.sp && sender - caller.sp < 8ull * FRAME_WORDS_MAX)
+		caller.sp = sender;
+	return caller;
+}
+
+/* Compiled code saves its caller's frame pointer next to its return address. */
+static struct jvm_frame by_size(const struct image *image, const struct jvm_frame *frame,
+				int32_t words)
+{
+	uint64_t end = frame->sp + 8ull * (uint32_t)words;
+
+	return (struct jvm_frame){
+		.pc = read_word(image, end - 8), .sp = end, .fp = read_word(image, end - 16)};
+}
+
+bool jvm_step(const struct jvm *jvm, const struct image *image, struct jvm_frame *frame,
+	      char name[JVM_NAME_MAX])
+{
+	struct blob blob = blob_of(jvm, image, frame->pc);
+	bool interpreter = is_interpreter(&blob);
+	struct jvm_frame caller;
+	int32_t words = 0;
+
+	if (!interpreter ||
+	    !method_name(jvm, image, read_word(image, frame->fp + FRAME_METHOD), name))
+		blob_name(jvm, image, &blob, name);
+#ifndef __x86_64__
+	return false;
+#endif
+	if (!blob.at ||
+	    !image_read(image, blob.at + jvm->fields[BLOB_FRAME], &words, sizeof(words)))
 		return false;
-	read_text(image, read_word(image, blob + jvm->fields[BLOB_NAME]), kind, sizeof(kind));
-	if (!strcmp(kind, "nmethod") || !strcmp(kind, "native nmethod"))
-		return method_name(jvm, image, read_word(image, blob + jvm->fields[NMETHOD_METHOD]),
-				   name);
-	if (!*kind)
+	caller = !interpreter && words > 1 && words < FRAME_WORDS_MAX
+			 ? by_size(image, frame, words)
+			 : by_frame_pointer(image, frame, interpreter);
+	if (caller.sp <= frame->sp || caller.pc < 4096)
 		return false;
-	snprintf(name, JVM_NAME_MAX, "%s",
-		 !strcmp(kind, "Interpreter") ? "the JVM's interpreter" : "a stub of the JVM");
+	*frame = caller;
 	return true;
 }

@@ -19,7 +19,7 @@
 #include "target/process/process.h"
 
 /* The fields that are used, as jvm.c lists them. */
-#define JVM_FIELDS 22
+#define JVM_FIELDS 23
 
 struct jvm {
 	uint64_t structs, types; /* addresses of the pointers to its tables; 0: no JVM */
@@ -45,5 +45,17 @@ bool jvm_code_range(const struct jvm *jvm, const struct image *image, uint64_t *
  * read. */
 bool jvm_code_name(const struct jvm *jvm, const struct image *image, uint64_t address,
 		   char name[JVM_NAME_MAX]);
+
+/* A frame of a thread that is blocked. */
+struct jvm_frame {
+	uint64_t pc; /* in the call that has not returned */
+	uint64_t sp, fp;
+};
+
+/* Names a frame in code of the JVM, as jvm_code_name() does, but with the method that the
+ * interpreter runs. Then steps to its caller, for which frame->pc becomes the return address.
+ * Only x86-64. False: the caller cannot be found; the name is "" if it is unknown. */
+bool jvm_step(const struct jvm *jvm, const struct image *image, struct jvm_frame *frame,
+	      char name[JVM_NAME_MAX]);
 
 #endif
