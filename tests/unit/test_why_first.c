@@ -31,6 +31,7 @@ struct program {
 	int call;
 	uint32_t waker; /* 0: its own timer */
 	bool marked;    /* there are spans of the program, too */
+	bool found;     /* the user gave a name, not the number of the process */
 };
 
 /* Four requests of 2 ms. */
@@ -67,6 +68,15 @@ static void begin(struct capture *capture, uint32_t parent)
 		named(capture, pids[i], pids[i], "program");
 }
 
+static void found(struct capture *capture, uint32_t pid)
+{
+	const struct store_attribute add = {
+		.pid = pid, .ts = CAPTURE_START, .key = STORE_FOUND, .value = "yes"};
+	struct error err = ERROR_INIT;
+
+	capture_must(store_writer_add_attribute(capture->writer, &add, &err), err);
+}
+
 /* Returns the thread that is explained; 0: the requests are. */
 static uint32_t explained(const struct program *program)
 {
@@ -78,6 +88,8 @@ static uint32_t explained(const struct program *program)
 
 	begin(&capture, program->parent);
 	add_request_site(&capture);
+	if (program->found)
+		found(&capture, 10);
 	gets(&capture, CAPTURE_START, 2, 0, 20, 0, 0, 0);
 	gets(&capture, CAPTURE_START, 3, 0, 40, 0, 0, 0);
 	gets(&capture, CAPTURE_START + 1, 1, 0, 10, 0, 0, 0);
@@ -99,20 +111,22 @@ static void test_first_process_comes_before_requests_of_others(void **state)
 		struct program program;
 		uint32_t tid;
 	} rows[] = {
-		{{20, 1, 9, NR_READ, 40, false}, 10},
+		{{20, 1, 9, NR_READ, 40, false, false}, 10},
 		/* It asks for the requests itself. */
-		{{20, 1, 9, NR_READ, 20, false}, 10},
+		{{20, 1, 9, NR_READ, 20, false, false}, 10},
+		/* Its number was not given. */
+		{{20, 1, 9, NR_READ, 40, false, true}, 0},
 		/* It answers them, or they are not all that there is. */
-		{{10, 1, 9, NR_READ, 40, false}, 0},
-		{{20, 1, 9, NR_READ, 40, true}, 0},
+		{{10, 1, 9, NR_READ, 40, false, false}, 0},
+		{{20, 1, 9, NR_READ, 40, true, false}, 0},
 		/* It is not held up, or not for half of the time. */
-		{{20, 1, 9, NR_NANOSLEEP, 0, false}, 0},
-		{{20, 1, 4, NR_READ, 40, false}, 0},
+		{{20, 1, 9, NR_NANOSLEEP, 0, false, false}, 0},
+		{{20, 1, 4, NR_READ, 40, false, false}, 0},
 		/* Its children answer them: it may watch them, but not wait for others. */
-		{{20, 10, 9, NR_READ, 20, false}, 0},
-		{{20, 10, 9, NR_WAIT4, 30, false}, 0},
-		{{20, 10, 9, NR_READ, 30, false}, 0},
-		{{20, 10, 9, NR_READ, 40, false}, 10},
+		{{20, 10, 9, NR_READ, 20, false, false}, 0},
+		{{20, 10, 9, NR_WAIT4, 30, false, false}, 0},
+		{{20, 10, 9, NR_READ, 30, false, false}, 0},
+		{{20, 10, 9, NR_READ, 40, false, false}, 10},
 	};
 
 	(void)state;

@@ -13,7 +13,9 @@ bool why_is_of_root(const struct model *model, uint32_t thread)
 
 uint32_t why_first_process(const struct model *model)
 {
-	return model->processes.len && !model->recorded.len ? model->processes.data[0].pid : 0;
+	const struct model_process *first = model->processes.data;
+
+	return model->processes.len && !model->recorded.len && !first->found ? first->pid : 0;
 }
 
 bool why_is_of_first(const struct model *model, uint32_t thread)
