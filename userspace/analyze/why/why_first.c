@@ -34,7 +34,7 @@ static bool first_open(struct first *first, struct why_query *query, const struc
 
 /* ---- how long a thread works or is held up ---- */
 
-struct held {
+struct first_held {
 	uint64_t ns;
 	uint64_t longest_ns; /* the longest wait of these */
 };
@@ -72,10 +72,10 @@ static bool is_for_descendant(const struct why *why, const struct why_part *part
 	       why_is_of_first(model, step->by);
 }
 
-static struct held held_of(const struct why *why, const struct why_instance *instance,
-			   const struct first *first)
+static struct first_held held_of(const struct why *why, const struct why_instance *instance,
+				 const struct first *first)
 {
-	struct held held = {0};
+	struct first_held held = {0};
 
 	for (uint32_t i = 0; i < instance->part_count; i++) {
 		const struct why_part *part = &why->parts.data[instance->part + i];
@@ -113,7 +113,7 @@ static uint32_t held_thread(const struct why *why, const struct first *first)
 
 	for (size_t i = 0; i < why->instances.len; i++) {
 		const struct why_instance *instance = &why->instances.data[i];
-		struct held held = held_of(why, instance, first);
+		struct first_held held = held_of(why, instance, first);
 
 		if (held.ns < first->least_ns)
 			continue;
