@@ -298,6 +298,7 @@ static void test_more_than_four_processes_of_one_name_are_one_cause(void **state
 	done(&capture, why);
 }
 
+/* Of those that are recorded. */
 static void test_four_threads_and_those_of_other_names_stay_apart(void **state)
 {
 	struct capture capture;
@@ -307,10 +308,10 @@ static void test_four_threads_and_those_of_other_names_stay_apart(void **state)
 
 	(void)state;
 	begin(&capture);
-	ts = take_turns(&capture, 1010, 60, 2, 500, "hog");
-	ts = take_turns(&capture, ts, 62, 2, 501, "hog");
-	ts = take_turns(&capture, ts, 70, 4, 500, "fig");
-	ts = take_turns(&capture, ts, 80, 4, 500, "pig");
+	ts = take_turns(&capture, 1010, 12, 2, 500, "hog");
+	ts = take_turns(&capture, ts, 14, 2, 501, "hog");
+	ts = take_turns(&capture, ts, 20, 4, 500, "fig");
+	ts = take_turns(&capture, ts, 30, 4, 500, "pig");
 	capture_end(&capture, ts, 11, 1);
 	why = ask_span(&capture, 9000);
 	assert_int_equal(why->instances.data[0].part_count, 1 + 12);
@@ -318,7 +319,7 @@ static void test_four_threads_and_those_of_other_names_stay_apart(void **state)
 	for (uint32_t i = 1; i < 13; i++)
 		assert_int_equal(part_of(why, i)->threads, 1);
 	/* Each of them took less than the thread itself, and all of them took more. */
-	check_printed(why, "  by cause: 50.8 % cpu-contention (12 culprits, fig (73) 4.9 %), 49.2 "
+	check_printed(why, "  by cause: 50.8 % cpu-contention (12 culprits, fig (23) 4.9 %), 49.2 "
 			   "% running\n");
 	json = json_of(why);
 	sum = first(first(json, "instances"), "by_cause");
@@ -326,6 +327,51 @@ static void test_four_threads_and_those_of_other_names_stay_apart(void **state)
 	assert_int_equal(number_in(sum, "culprits"), 12);
 	yajl_tree_free(json);
 	done(&capture, why);
+}
+
+/* Each of the threads takes the CPU from thread 11 for so long. */
+static uint64_t rivals_take_turns(struct capture *capture, uint64_t ts, const uint32_t *tids,
+				  const uint64_t *ns, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		named(capture, tids[i], tids[i], "xz");
+		gets(capture, ts, 1, 11, tids[i], 0, 0, 0);
+		gets(capture, ts + ns[i], 1, tids[i], 11, 0, 0, 0);
+		ts += ns[i] + 10;
+	}
+	return ts;
+}
+
+/* Compressors that are not recorded take the CPU. One row says what they all take, unless one of
+ * them takes at least two thirds of that. */
+static void test_rivals_of_one_name_are_one_cause(void **state)
+{
+	static const uint32_t tids[] = {500, 501, 502};
+	static const struct {
+		uint64_t ns[3];
+		uint32_t parts, threads;
+	} rows[] = {{{100, 110, 120}, 2, 3}, {{100, 100, 399}, 2, 3}, {{100, 100, 400}, 4, 1}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct capture capture;
+		struct why *why;
+		uint64_t ts;
+
+		begin(&capture);
+		ts = rivals_take_turns(&capture, 1010, tids, rows[i].ns, 3);
+		capture_end(&capture, ts, 11, 1);
+		why = ask_span(&capture, 9000);
+		assert_int_equal(why->instances.data[0].part_count, rows[i].parts);
+		check_part(why, 0, "cpu-contention",
+			   rows[i].threads > 1 ? ts - 1010 - 30 : rows[i].ns[2], 502, "certain",
+			   "");
+		assert_int_equal(part_of(why, 0)->threads, rows[i].threads);
+		assert_int_equal(part_of(why, 0)->processes, rows[i].threads);
+		if (rows[i].threads > 1)
+			check_printed(why, "certain  3 processes named xz\n");
+		done(&capture, why);
+	}
 }
 
 /* Beside a group, the parts of others stay what they are. */
@@ -671,6 +717,7 @@ int main(void)
 		cmocka_unit_test(test_more_than_four_threads_that_are_alike_are_one_cause),
 		cmocka_unit_test(test_more_than_four_processes_of_one_name_are_one_cause),
 		cmocka_unit_test(test_four_threads_and_those_of_other_names_stay_apart),
+		cmocka_unit_test(test_rivals_of_one_name_are_one_cause),
 		cmocka_unit_test(test_sums_stay_exact_with_several_groups),
 		cmocka_unit_test(test_many_small_objects_of_a_culprit_are_one_cause),
 		cmocka_unit_test(test_many_small_objects_of_threads_that_are_alike_are_one_cause),

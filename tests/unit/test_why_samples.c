@@ -26,16 +26,22 @@ static void sample(struct capture *capture, uint64_t ts, uint32_t tid, uint32_t 
 }
 
 /* Adds a function of the process. Names of Python need no file that has them. */
-static uint64_t function_add(struct capture *capture, uint64_t number, const char *function)
+static uint64_t function_of(struct capture *capture, uint64_t number, const char *function,
+			    const char *file)
 {
 	struct store_name name = {.pid = CAPTURE_PID, .value = STORE_NAMED | number};
 	struct error err = ERROR_INIT;
 	char text[128];
 
-	snprintf(text, sizeof(text), "%s (/srv/app.py:%d)", function, 7);
+	snprintf(text, sizeof(text), "%s (%s:%d)", function, file, 7);
 	name.name = text;
 	capture_must(store_writer_add_name(capture->writer, &name, &err), err);
 	return name.value;
+}
+
+static uint64_t function_add(struct capture *capture, uint64_t number, const char *function)
+{
+	return function_of(capture, number, function, "/srv/app.py");
 }
 
 /* Adds a stack of functions, innermost first. */
@@ -150,6 +156,46 @@ static void test_places_that_a_line_has_no_room_for_are_left_out(void **state)
 	snprintf(expected, sizeof(expected), "  running: 70 %% %.59s… (50 samples)\n", name);
 	check_text(why, part, expected);
 	end(&capture, names, why);
+}
+
+#define PACKAGES "/srv/venv/lib/python3.11/site-packages/"
+
+/* Python's own library works for a package. `main` is the source of the program's main(). */
+static void check_from(const char *main, const char *expected)
+{
+	struct why_query query = {.span_id = 1};
+	struct error err = ERROR_INIT;
+	struct stack_names *names;
+	struct capture capture;
+	struct why *why;
+	uint64_t stack[4];
+
+	capture_begin(&capture, true);
+	stack[0] = function_of(&capture, 1, "realpath", "<frozen posixpath>");
+	stack[1] = function_of(&capture, 2, "scan", PACKAGES "web/reload.py");
+	stack[2] = function_of(&capture, 3, "serve", PACKAGES "web/server.py");
+	stack[3] = function_of(&capture, 4, "main", main);
+	stack_add(&capture, stack, 4);
+	gets(&capture, 1000, 1, 0, 10, 0, 0, 0);
+	capture_span(&capture, 1000, 10, 1);
+	for (int i = 0; i < 50; i++)
+		sample(&capture, 2000 + (uint64_t)i * 100, 10, 0, 1, -1);
+	capture_end(&capture, 101000, 10, 1);
+	capture_load(&capture, 102000);
+	names = stack_names_open(capture.reader, false);
+	query.names = names;
+	capture_must(why_new(&why, capture.model, &query, &err), err);
+	check_text(why, &why->parts.data[why->instances.data[0].part], expected);
+	end(&capture, names, why);
+}
+
+static void test_without_own_functions_that_of_a_package_is_named(void **state)
+{
+	(void)state;
+	check_from("/srv/venv/bin/web", "  running: 100 % realpath (<frozen posixpath>), user; "
+					"from scan (reload.py) (50 samples)\n");
+	check_from("/srv/app.py", "  running: 100 % realpath (<frozen posixpath>), user; "
+				  "from main (app.py) (50 samples)\n");
 }
 
 /* One of `leaves` functions runs at a time. serve() calls parse() for `parses` of them, render()
@@ -688,6 +734,7 @@ int main(void)
 		cmocka_unit_test(test_places_that_a_line_has_no_room_for_are_left_out),
 		cmocka_unit_test(
 			test_samples_of_many_places_name_the_function_that_they_are_within),
+		cmocka_unit_test(test_without_own_functions_that_of_a_package_is_named),
 		cmocka_unit_test(test_of_scattered_samples_a_part_is_named_too),
 		cmocka_unit_test(test_the_share_of_garbage_collection_is_told),
 		cmocka_unit_test(test_the_function_of_the_first_place_is_not_named_again),

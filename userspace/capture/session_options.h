@@ -42,6 +42,7 @@ struct recorder_options {
 struct session_options {
 	const pid_t *pids; /* attach to these … */
 	size_t pid_count;
+	bool found; /* all of them were found by a name or a cgroup, not by their numbers */
 	/* Finds the processes again when forks are followed. So processes that began meanwhile are
 	 * traced, too. NULL: there can be no others. Its caller frees the list. */
 	int (*find)(pid_list *pids, void *arg, struct error *err);

@@ -48,6 +48,20 @@ static int target_container(struct session *session, pid_t pid)
 	return store_writer_add_attribute(session->writer, &attribute, session->err);
 }
 
+/* Says of the first process whether it is the one that the user named first. */
+static int target_found(struct session *session, pid_t pid)
+{
+	const struct session_options *options = session->options;
+	struct store_attribute attribute = {.pid = (uint32_t)pid,
+					    .ts = clock_monotonic_ns(),
+					    .key = STORE_FOUND,
+					    .value = "yes"};
+
+	if (!options->found || !options->pid_count || options->pids[0] != pid)
+		return 0;
+	return store_writer_add_attribute(session->writer, &attribute, session->err);
+}
+
 /* Writes facts of /proc about a process. */
 int target_describe(struct session *session, pid_t pid)
 {
@@ -63,7 +77,8 @@ int target_describe(struct session *session, pid_t pid)
 		process_cmdline(pid, cmdline, sizeof(cmdline));
 	return store_writer_add_process(session->writer, &process, session->err)
 		       ?: target_rank(session, pid)
-		       ?: target_container(session, pid);
+		       ?: target_container(session, pid)
+		       ?: target_found(session, pid);
 }
 
 void target_remove(struct session *session, struct target *target)

@@ -37,6 +37,7 @@ static int targets_find(struct capture_options *options, struct error *err)
 	}
 	session->pids = options->targets.data;
 	session->pid_count = options->targets.len;
+	session->found = !options->target.pids.len;
 	for (size_t i = 0; i < options->target.pids.len && !result; i++)
 		result = process_check((pid_t)options->target.pids.data[i], err);
 	return result;

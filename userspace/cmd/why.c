@@ -266,6 +266,8 @@ static const char *picked_text(const struct why_query *query)
 	if (query->program)
 		return "this is a Go program as a whole: goroutines are not followed, but its "
 		       "goroutine profile (net/http/pprof) shows where they wait";
+	if (query->first)
+		return "this is a thread of the process that you named first";
 	return query->stuck ? "this is a thread that hangs, as no thread does much"
 			    : "this is the busiest thread";
 }
@@ -278,6 +280,13 @@ static void say_picked(const struct why_query *query, const struct model *model)
 			stderr, "waffle-bpf: why: the requests are those of servers that the "
 				"program has started, so this is the thread that asks them; "
 				"--span explains requests, which waffle-bpf report lists");
+	if (query->first && why_pick_explains_spans(model))
+		return terminal_message(
+			stderr,
+			"waffle-bpf: why: the requests are those of other processes, so this is %s "
+			"that you named first; --span explains requests, which waffle-bpf report "
+			"lists",
+			query->program ? "the Go program" : "a thread of the process");
 	terminal_message(
 		stderr,
 		"waffle-bpf: why: %s, so %s; --thread names others, which waffle-bpf report lists",
@@ -306,6 +315,31 @@ static int pick(struct why_query *query, const struct why_cli *cli, const struct
 	return 0;
 }
 
+/* What spans there are, and their causes together. It comes first, unless a thread comes before the
+ * spans of others. */
+static int print_overview(const struct why_cli *cli, const struct model *model, bool last,
+			  struct error *err)
+{
+	const struct report_view view = {OVERVIEW_ROWS, terminal_has_colour(stdout)};
+	struct report_options options = REPORT_OPTIONS_DEFAULT;
+	struct report *report;
+	int result;
+
+	if (!cli->overview || cli->json || cli->wanted.thread || !why_pick_explains_spans(model))
+		return 0;
+	options.names = stack_names_open(model->reader, true);
+	result = report_new(&report, model, &options, err);
+	if (!result && last)
+		fputc('\n', stdout);
+	if (!result)
+		report_print_spans(report, &view, stdout);
+	if (!result && !last)
+		fputc('\n', stdout);
+	report_free(report);
+	stack_names_close(options.names);
+	return result;
+}
+
 static int explain(const struct why_cli *cli, struct model *model, const char *file,
 		   struct error *err)
 {
@@ -317,6 +351,8 @@ static int explain(const struct why_cli *cli, struct model *model, const char *f
 
 	query.names = stack_names_open(model->reader, true);
 	result = pick(&query, cli, model, file, err);
+	if (!result && !query.first)
+		result = print_overview(cli, model, false, err);
 	if (!result) {
 		query.timeline = timeline = gpu_timeline_of_calls(model);
 		result = why_new(&why, model, &query, err);
@@ -331,6 +367,8 @@ static int explain(const struct why_cli *cli, struct model *model, const char *f
 		result = load_values(model, why, waits, err);
 	if (!result)
 		result = print_why(cli, why, waits, &waiters, query.names, err);
+	if (!result && query.first)
+		result = print_overview(cli, model, true, err);
 	if (!result && query.tid && !cli->wanted.thread)
 		suggest_step(cli, model, why, query.names);
 	if (!result)
@@ -340,25 +378,6 @@ static int explain(const struct why_cli *cli, struct model *model, const char *f
 	why_free(why);
 	gpu_timeline_free(timeline);
 	stack_names_close(query.names);
-	return result;
-}
-
-/* What spans there are, and their causes together. */
-static int print_overview(const struct model *model, struct error *err)
-{
-	const struct report_view view = {OVERVIEW_ROWS, terminal_has_colour(stdout)};
-	struct report_options options = REPORT_OPTIONS_DEFAULT;
-	struct report *report;
-	int result;
-
-	options.names = stack_names_open(model->reader, true);
-	result = report_new(&report, model, &options, err);
-	if (!result)
-		report_print_spans(report, &view, stdout);
-	if (!result)
-		fputc('\n', stdout);
-	report_free(report);
-	stack_names_close(options.names);
 	return result;
 }
 
@@ -387,9 +406,6 @@ static int why_files(const struct command *command, const void *arg,
 	/* Load everything: the cause of a wait may be before the window. */
 	if (!result)
 		result = model_load(&model, reader, STORE_ALL, &keep, err);
-	if (!result && cli->overview && why_pick_explains_spans(model) && !cli->json &&
-	    !cli->wanted.thread && !keep.only_declared)
-		result = print_overview(model, err);
 	if (!result)
 		result = cli->event || cli->origin ? find_origin(cli, model, err)
 						   : explain(cli, model, files->paths[0], err);

@@ -112,12 +112,17 @@ void threads_add_rank(struct builder *builder, const struct store_rank *rank)
 void threads_add_attribute(struct builder *builder, const struct store_attribute *attribute)
 {
 	struct model *model = builder->model;
+	bool container = !strcmp(attribute->key, STORE_CONTAINER_ID);
+	struct model_process *process;
 
-	if (strcmp(attribute->key, STORE_CONTAINER_ID))
+	if (!container && strcmp(attribute->key, STORE_FOUND) != 0)
 		return;
 	threads_add_process(builder, attribute->pid, 0, "");
-	model->processes.data[map_get(&model->pids, attribute->pid)].container =
-		text_put(model, attribute->value);
+	process = &model->processes.data[map_get(&model->pids, attribute->pid)];
+	if (container)
+		process->container = text_put(model, attribute->value);
+	else
+		process->found = true;
 }
 
 void threads_add_transport(struct builder *builder, const struct store_transport *transport)

@@ -142,6 +142,9 @@ struct store_rank {
 };
 
 #define STORE_CONTAINER_ID "container.id"
+/* The process was found by a name or a cgroup, not by its number: of several such, the order says
+ * nothing. The value is "yes". */
+#define STORE_FOUND "waffle.found"
 
 /* What else is known of a process as the conventions of OpenTelemetry name it, such as
  * STORE_CONTAINER_ID, at `ts`. Of several entries with a key the last one counts. */

@@ -34,6 +34,7 @@ struct why_query {
 	uint32_t tid;     /* 0: spans; otherwise this thread from from_ts to to_ts */
 	bool stuck;       /* why_pick() chose `tid`, because it hangs and no thread does much */
 	bool asks;        /* why_pick() chose `tid`, which asks for what the spans answer */
+	bool first;       /* why_pick() chose `tid` or `program`, of the first process named */
 	const char *comm; /* all threads of this name, from from_ts to to_ts; NULL: see `tid` */
 	uint32_t program; /* the pid of a Go program, explained as a whole; 0: none */
 	bool quiet;       /* why_pick() chose `program`, whose goroutines hardly ran */

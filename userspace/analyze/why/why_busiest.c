@@ -11,6 +11,7 @@
 #include "analyze/why/lookup/why_jvm.h"
 #include "analyze/why/lookup/why_roots.h"
 #include "analyze/why/why_asker_internal.h"
+#include "analyze/why/why_first_internal.h"
 #include "target/process/descriptors.h"
 
 /* A thread that is blocked for most of the time and uses less than this part of a CPU explains less
@@ -228,8 +229,9 @@ static uint32_t stuck_thread(const struct why_hangs *hangs, const struct model *
 	return found;
 }
 
-/* If the busiest thread is next to idle, a thread that hangs takes its place. */
-static void choose_stuck(struct why_query *query, const struct model *model,
+/* If the busiest thread is next to idle, a thread that hangs takes its place; or, if it is of
+ * another process, a thread of the first one that the user named. */
+static void choose_other(struct why_query *query, const struct model *model,
 			 const struct model_thread *busiest)
 {
 	uint64_t length = length_of(model);
@@ -241,10 +243,12 @@ static void choose_stuck(struct why_query *query, const struct model *model,
 	why_hangs_find(&hangs, model, query->names);
 	stuck = stuck_thread(&hangs, model, query->names);
 	why_hangs_free(&hangs);
-	if (stuck == MODEL_NONE)
-		return;
-	choose(query, model, &model->threads.data[stuck]);
-	query->stuck = true;
+	if (stuck != MODEL_NONE) {
+		choose(query, model, &model->threads.data[stuck]);
+		query->stuck = true;
+	} else if (!why_is_of_first(model, (uint32_t)(busiest - model->threads.data))) {
+		why_first_before_idle(query, model);
+	}
 }
 
 int why_busiest_thread(struct why_query *query, const struct model *model)
@@ -268,7 +272,7 @@ int why_busiest_program(struct why_query *query, const struct model *model)
 	choose(query, model, busiest);
 	choose_go_program(query, &from, busiest);
 	if (!query->program)
-		choose_stuck(query, model, busiest);
+		choose_other(query, model, busiest);
 	return 0;
 }
 

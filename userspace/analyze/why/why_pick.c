@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "analyze/why/why_busiest.h"
+#include "analyze/why/why_first_internal.h"
 #include "analyze/why/why_small_spans_internal.h"
 #include "util/clock.h"
 #include "util/memory.h"
@@ -256,6 +257,12 @@ static int reject_unselected(const struct why_query *query, const struct model *
 			 query->name ? " '" : "", query->name ?: "", query->name ? "'" : "");
 }
 
+/* Whether the first process that the user named comes before the requests of others. */
+static bool is_for_first(struct why_query *query, const struct model *model)
+{
+	return why_pick_explains_spans(model) && why_first_before_requests(query, model);
+}
+
 int why_pick(struct why_query *query, const struct model *model, const struct why_wanted *wanted,
 	     struct error *err)
 {
@@ -267,7 +274,7 @@ int why_pick(struct why_query *query, const struct model *model, const struct wh
 		result = pick_span(query, model, wanted->span, err)
 				 ?: reject_tracks(query, model, err);
 	if (!wanted->span && !model->selected && !*spans_left_out(model) &&
-	    why_busiest_asker(query, model))
+	    (why_busiest_asker(query, model) || is_for_first(query, model)))
 		return 0;
 	if (wanted->span || why_pick_explains_spans(model))
 		return result ?: reject_unselected(query, model, err);

@@ -5,48 +5,16 @@
 #include <string.h>
 
 #include "analyze/why/lookup/why_jvm.h"
-#include "target/process/descriptors.h"
+#include "analyze/why/why_examined_internal.h"
 #include "util/memory.h"
-#include "util/text.h"
 
-/* Limits of the threads to explain: their number, and how often they left a CPU together. */
-#define EXAMINED_MAX 16
-#define SWITCHES_MAX 1000000
 /* Who waits for the thread for less than this part of the time is not listed. */
 #define LISTED_PARTS 10
 #define LISTED_MAX 3
 /* If one wait of a thread takes all of the time but this part, the thread may wait for any work. */
 #define ONCE_PARTS 10
-/* The descriptor of which a thread reads its signals. */
-#define SIGNALS "anon_inode:[signalfd"
 
 /* ---- the threads to examine ---- */
-
-struct choice {
-	uint32_t thread;
-	uint64_t switches;
-};
-
-/* First the threads that processes began with, then those that do most: threads that only wait for
- * work, as a garbage collector's, are the last. */
-static int by_interest(const struct model *model, uint32_t left, uint32_t right)
-{
-	const struct model_thread *a = &model->threads.data[left];
-	const struct model_thread *b = &model->threads.data[right];
-
-	if ((a->tid == a->pid) != (b->tid == b->pid))
-		return a->tid == a->pid ? -1 : 1;
-	if (a->running_ns != b->running_ns)
-		return a->running_ns > b->running_ns ? -1 : 1;
-	return left < right ? -1 : left > right;
-}
-
-static int candidates_compare(const void *left, const void *right, void *model)
-{
-	const struct choice *a = left, *b = right;
-
-	return by_interest(model, a->thread, b->thread);
-}
 
 static uint32_t explained_thread(const struct model *model, const struct why_query *query)
 {
@@ -73,87 +41,22 @@ static bool waits_much(const struct model_thread *thread, const struct why_query
 	       (query->to_ts - query->from_ts) / LISTED_PARTS;
 }
 
-static struct choice *candidates_new(size_t *count, const struct model *model,
-				     const struct why_query *query)
+/* What is explained, for is_candidate(). */
+struct explained {
+	const struct why_query *query;
+	uint32_t thread;
+};
+
+static bool is_candidate(const struct model *model, uint32_t thread, const void *arg)
 {
-	struct choice *all = memory_get((model->threads.len + 1) * sizeof(*all));
-	uint64_t *switches = memory_zeroed(model->threads.len, sizeof(*switches));
-	uint32_t explained = explained_thread(model, query);
+	const struct explained *explained = arg;
 
-	*count = 0;
-	for (size_t i = 0; i < model->switches.len; i++)
-		if (model->switches.data[i].prev < model->threads.len)
-			switches[model->switches.data[i].prev]++;
-	for (uint32_t i = 0; i < model->threads.len; i++) {
-		const struct model_thread *thread = &model->threads.data[i];
-
-		if (thread->traced && thread->has_sched && !thread->own && i != explained &&
-		    waits_much(thread, query) && !is_sibling(model, i, explained))
-			all[(*count)++] = (struct choice){i, switches[i]};
-	}
-	free(switches);
-	return all;
-}
-
-/* Returns their number; `windows` has room for EXAMINED_MAX. */
-static size_t choose(struct why_window *windows, const struct model *model,
-		     const struct why_query *query)
-{
-	size_t count, chosen = 0;
-	struct choice *all = candidates_new(&count, model, query);
-	uint64_t left = SWITCHES_MAX;
-
-	qsort_r(all, count, sizeof(*all), candidates_compare, (void *)model);
-	for (size_t i = 0; i < count && chosen < EXAMINED_MAX; i++) {
-		if (all[i].switches > left)
-			continue;
-		left -= all[i].switches;
-		windows[chosen++] =
-			(struct why_window){query->from_ts, query->to_ts, all[i].thread};
-	}
-	free(all);
-	return chosen;
+	return thread != explained->thread &&
+	       waits_much(&model->threads.data[thread], explained->query) &&
+	       !is_sibling(model, thread, explained->thread);
 }
 
 /* ---- those that wait ---- */
-
-/* Whether a thread waits for signals, and its own timeouts end most of these waits. A lock that its
- * program made itself may be such a wait, too. */
-static bool is_signal_loop(const struct why *why, const struct why_step *step)
-{
-	return text_begins(strtab_get(why->texts, step->object), SIGNALS) && !step->meaning &&
-	       step->wakes > 1 && step->woken_by == MODEL_NONE &&
-	       2 * step->woken_count > step->wakes - 1;
-}
-
-/* Whether a server waits for no client in particular. One that waits for the next request of a
- * connection may hold what others of its threads want. */
-static bool has_no_client(const struct why *why, const struct why_step *step)
-{
-	const char *object = strtab_get(why->texts, step->object);
-
-	return !strstr(object, DESCRIPTOR_BETWEEN) && !strstr(object, "(unix");
-}
-
-/* Whether the thread of the instance waits for whoever has work for it, though it may be the
- * explained one that comes next. So does a worker that waits for the thread of its process that
- * waits for clients. A main thread may do so, too. */
-static bool is_for_work(const struct why *why, const struct why_part *part, uint32_t explained_tid)
-{
-	const struct model_thread *threads = why->model->threads.data;
-	const struct why_step *steps = &why->steps.data[part->step];
-
-	if (!part->step_count || steps->state != WAFFLE_THREAD_BLOCKED || steps->owned)
-		return false;
-	for (uint32_t i = 0; i < part->step_count; i++) {
-		if (threads[steps[i].thread].pid != threads[steps->thread].pid ||
-		    threads[steps[i].thread].tid == explained_tid)
-			break;
-		if (steps[i].serves && (!i || has_no_client(why, &steps[i])))
-			return true;
-	}
-	return is_signal_loop(why, steps);
-}
 
 static struct why_waiter waiter_of(const struct why *why, uint32_t number, uint32_t explained_tid)
 {
@@ -164,7 +67,7 @@ static struct why_waiter waiter_of(const struct why *why, uint32_t number, uint3
 	for (uint32_t i = 0; i < instance->part_count; i++) {
 		const struct why_part *part = &why->parts.data[instance->part + i];
 
-		if (is_for_work(why, part, explained_tid))
+		if (why_waits_for_work(why, part, explained_tid))
 			continue;
 		if (part->through_ns > largest_ns) {
 			largest_ns = part->through_ns;
@@ -204,8 +107,8 @@ static int waiters_compare(const void *left, const void *right, void *arg)
 	const struct why_waiter *a = left, *b = right;
 	const struct why *why = arg;
 
-	return by_interest(why->model, why->instances.data[a->instance].thread,
-			   why->instances.data[b->instance].thread);
+	return why_examined_compare(why->model, why->instances.data[a->instance].thread,
+				    why->instances.data[b->instance].thread);
 }
 
 static const char *name_of(const struct why_waiters *waiters, size_t number)
@@ -235,15 +138,16 @@ static void keep_names_once(struct why_waiters *waiters)
 int why_waiters_find(struct why_waiters *waiters, const struct model *model,
 		     const struct why_query *query, struct error *err)
 {
-	struct why_window windows[EXAMINED_MAX];
+	struct why_window windows[WHY_EXAMINED_MAX];
 	struct why_query others = {.windows = windows,
 				   .through_tid = query->tid,
 				   .names = query->names,
 				   .timeline = query->timeline};
+	const struct explained explained = {query, explained_thread(model, query)};
 	int result;
 
 	memset(waiters, 0, sizeof(*waiters));
-	others.window_count = choose(windows, model, query);
+	others.window_count = why_examined_choose(windows, model, query, is_candidate, &explained);
 	if (!others.window_count)
 		return 0;
 	result = why_new(&waiters->why, model, &others, err);

@@ -8,4 +8,11 @@
 /* Whether the thread's process is one that the user named: its parent is not traced. */
 bool why_is_of_root(const struct model *model, uint32_t thread);
 
+/* The first process that the user named: the one in question. The others are recorded so that its
+ * waits can be followed into them. A file has it first. 0: none, as in several captures together,
+ * or with --comm. */
+uint32_t why_first_process(const struct model *model);
+/* Whether the thread's process is that one, or one of its descendants. */
+bool why_is_of_first(const struct model *model, uint32_t thread);
+
 #endif

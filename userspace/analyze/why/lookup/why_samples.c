@@ -75,7 +75,8 @@ const struct sample_place *sample_places_get(const struct sample_places *places,
 
 static uint32_t place_number(struct sample_places *places, const struct sample_place *place)
 {
-	const uint32_t key[7] = {(uint32_t)place->kernel << 8 | place->spin,
+	const uint32_t key[7] = {(uint32_t)place->package << 9 | (uint32_t)place->kernel << 8 |
+					 place->spin,
 				 (uint32_t)place->syscall,
 				 place->text,
 				 place->module,
@@ -252,6 +253,7 @@ static uint32_t user_place(struct sample_places *places, const struct model_samp
 			     : place.function;
 	place.module = text_of(places, leaf.module ? path_base(leaf.module) : NULL);
 	place.source = source_text(places, leaf.file);
+	place.package = leaf.file && stack_source_in_packages(leaf.file);
 	if (!leaf.function && !leaf.module)
 		place.generator = generator_of(places, sample);
 	if (leaf.spins)
@@ -309,6 +311,7 @@ static void callers_frame(const struct stack_frame *frame, void *arg)
 	place.text = place.function;
 	place.module = text_of(places, frame->module ? path_base(frame->module) : NULL);
 	place.source = source_text(places, python ? frame->file : NULL);
+	place.package = python && stack_source_in_packages(frame->file);
 	callers_add(callers, place_number(places, &place));
 }
 
@@ -741,6 +744,15 @@ static size_t own_folder(const struct sample_places *places, const struct sample
 	return path_folder_length(*folder);
 }
 
+/* Whether a function is the program's own; or if it has none (`folder_len` is 0), an installed
+ * package's. */
+static bool is_own(const struct sample_places *places, const struct sample_count *count,
+		   const char *folder, size_t folder_len)
+{
+	return folder_len ? !strncmp(source_of(places, count), folder, folder_len)
+			  : sample_places_get(places, count->place)->package;
+}
+
 const struct sample_count *sample_counts_own(const struct sample_places *places,
 					     const struct sample_count *counts, size_t len)
 {
@@ -750,9 +762,9 @@ const struct sample_count *sample_counts_own(const struct sample_places *places,
 	const char *folder = "";
 	size_t folder_len = own_folder(places, counts, len, &folder);
 
-	for (size_t i = 0; folder_len && i < len; i++)
+	for (size_t i = 0; i < len; i++)
 		if (is_within_half(&counts[i], total) &&
-		    !strncmp(source_of(places, &counts[i]), folder, folder_len) &&
+		    is_own(places, &counts[i], folder, folder_len) &&
 		    (!found || depth_of(&counts[i]) > depth_of(found)))
 			found = &counts[i];
 	return found && (found == within || is_of_first(places, counts, found)) ? NULL : found;

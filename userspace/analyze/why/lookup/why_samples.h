@@ -34,6 +34,7 @@ extern const char *const sample_spin_names[SAMPLE_SPIN_COUNT];
 
 struct sample_place {
 	bool kernel;
+	bool package;    /* a function of Python in a folder for installed packages */
 	uint8_t spin;    /* enum sample_spin */
 	int16_t syscall; /* in the kernel; -1: none */
 	/* The function of the program; in the kernel without a system call, what the kernel did, or
@@ -106,8 +107,9 @@ const struct sample_count *sample_counts_part(const struct sample_places *places
 
 /* The innermost function of Python that at least half of the samples are within, and that is of the
  * program itself: its source is in the folder, or in one below it, of the outermost such function
- * that is in no folder for libraries. NULL: there is none, or it is the function of the first place
- * or that of sample_counts_within(). */
+ * that is in no folder for libraries. If none is, it is the innermost one of an installed package.
+ * NULL: there is none, or it is the function of the first place or that of sample_counts_within().
+ */
 const struct sample_count *sample_counts_own(const struct sample_places *places,
 					     const struct sample_count *counts, size_t len);
 

@@ -202,6 +202,8 @@ struct sum_folding {
 	bool (*takes)(const struct why_walk *walk, const struct why_sum *sum);
 	int (*kin)(const struct model *model, const struct why_sum *a, const struct why_sum *b);
 	int (*compare)(const void *left, const void *right, void *model);
+	/* Whether those that are equal stay apart nevertheless; NULL: no. */
+	bool (*keeps)(const struct why_sum *sums, size_t count);
 	/* Names what several objects are; NULL: they have one. */
 	void (*join)(struct why_walk *walk, struct why_sum *sum, size_t objects);
 };
@@ -249,7 +251,8 @@ static void fold(struct why_walk *walk, const struct sum_folding *folding)
 	for (size_t i = 0, end; i < taken; i = end) {
 		for (end = i + 1; end < taken && !folding->kin(walk->model, &sums[i], &sums[end]);)
 			end++;
-		if (end - i <= folding->apart) {
+		if (end - i <= folding->apart ||
+		    (folding->keeps && folding->keeps(&sums[i], end - i))) {
 			memmove(&sums[kept], &sums[i], (end - i) * sizeof(*sums));
 			kept += end - i;
 			continue;
@@ -271,7 +274,35 @@ static bool is_other(const struct why_walk *walk, const struct why_sum *sum)
 	       sum->part.thread < walk->model->threads.len;
 }
 
-static const struct sum_folding fold_threads = {ALIKE_MAX, is_other, alike, alike_compare, NULL};
+static const struct sum_folding fold_threads = {
+	.apart = ALIKE_MAX, .takes = is_other, .kin = alike, .compare = alike_compare};
+
+/* ---- neighbours ---- */
+
+/* Threads that are not recorded and have the CPU: of those, only the name is known anyway. */
+static bool is_rival(const struct why_walk *walk, const struct why_sum *sum)
+{
+	return sum->part.cause == WHY_CPU_CONTENTION && is_other(walk, sum) &&
+	       !model_is_traced(walk->model, sum->part.thread);
+}
+
+/* One that has at least two thirds of the time says more alone than all of its name. */
+static bool has_main_rival(const struct why_sum *sums, size_t count)
+{
+	uint64_t ns = 0, most_ns = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		ns += sums[i].part.ns;
+		most_ns = sums[i].part.ns > most_ns ? sums[i].part.ns : most_ns;
+	}
+	return most_ns >= ns - ns / 3;
+}
+
+static const struct sum_folding fold_rivals = {.apart = 1,
+					       .takes = is_rival,
+					       .kin = alike,
+					       .compare = alike_compare,
+					       .keeps = has_main_rival};
 
 /* ---- pools ---- */
 
@@ -460,8 +491,11 @@ static void name_pool_objects(struct why_walk *walk, struct why_sum *sum, size_t
 }
 
 /* Threads that wait in one place may each have a timer or a futex of its own. */
-static const struct sum_folding fold_pools = {1, is_of_pool, pool_kin, pool_order,
-					      name_pool_objects};
+static const struct sum_folding fold_pools = {.apart = 1,
+					      .takes = is_of_pool,
+					      .kin = pool_kin,
+					      .compare = pool_order,
+					      .join = name_pool_objects};
 
 /* A thread's own objects first: then the thread is still named. */
 static int object_of_thread(const struct model *model, const struct why_sum *a,
@@ -470,10 +504,16 @@ static int object_of_thread(const struct model *model, const struct why_sum *a,
 	return object_kin(model, a, b) ?: compare(a->part.thread, b->part.thread);
 }
 
-static const struct sum_folding fold_objects_of_thread = {
-	ALIKE_MAX, is_small_object, object_of_thread, object_compare, name_objects};
-static const struct sum_folding fold_objects = {ALIKE_MAX, is_small_object, object_kin,
-						object_compare, name_objects};
+static const struct sum_folding fold_objects_of_thread = {.apart = ALIKE_MAX,
+							  .takes = is_small_object,
+							  .kin = object_of_thread,
+							  .compare = object_compare,
+							  .join = name_objects};
+static const struct sum_folding fold_objects = {.apart = ALIKE_MAX,
+						.takes = is_small_object,
+						.kin = object_kin,
+						.compare = object_compare,
+						.join = name_objects};
 
 /* ---- connections to one server ---- */
 
@@ -504,8 +544,11 @@ static void name_server(struct why_walk *walk, struct why_sum *sum, size_t count
 	sum->part.connections = (uint32_t)count;
 }
 
-static const struct sum_folding fold_connections = {1, is_connection, server_kin, server_compare,
-						    name_server};
+static const struct sum_folding fold_connections = {.apart = 1,
+						    .takes = is_connection,
+						    .kin = server_kin,
+						    .compare = server_compare,
+						    .join = name_server};
 
 void why_instance_judge(struct why_instance *instance, const struct why_walk *walk)
 {
@@ -640,6 +683,7 @@ static void fold_all(struct why_walk *walk, const struct why_instance *instance)
 	}
 	fold(walk, &fold_connections);
 	fold(walk, &fold_threads);
+	fold(walk, &fold_rivals);
 	fold(walk, &fold_pools);
 	fold(walk, &fold_objects_of_thread);
 	fold(walk, &fold_objects);

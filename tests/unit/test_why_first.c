@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Which of several named processes is explained. The user has named 10, then 20, which answers
+ * requests, and 40. Process 30 is a child of 10. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "analyze/why/why_busiest.h"
+#include "analyze/why/why_first_internal.h"
+#include "analyze/why/why_pick.h"
+#include "why_capture.h"
+
+#define MS 1000000ull
+#define END (CAPTURE_START + 10 * MS)
+
+static void process(struct capture *capture, uint32_t pid, uint32_t ppid)
+{
+	struct store_process add = {pid, ppid, CAPTURE_START, "program"};
+	struct error err = ERROR_INIT;
+
+	capture_must(store_writer_add_process(capture->writer, &add, &err), err);
+}
+
+struct program {
+	uint32_t answers; /* the thread with the requests */
+	uint32_t parent;  /* of process 20 */
+	uint64_t ms;      /* for so long, thread 10 waits */
+	int call;
+	uint32_t waker; /* 0: its own timer */
+	bool marked;    /* there are spans of the program, too */
+	bool found;     /* the user gave a name, not the number of the process */
+};
+
+/* Four requests of 2 ms. */
+static void add_requests(struct capture *capture, const struct program *program)
+{
+	for (uint32_t i = 0; i < 4; i++) {
+		uint64_t ts = CAPTURE_START + (2 * i + 1) * MS;
+		struct waffle_rec_span_end end = {
+			.rec = {ts + 2 * MS - 1, program->answers, WAFFLE_REC_SPAN_END, 0},
+			.span_id = i + 1,
+			.tgid = program->answers,
+			.site = SITE_REQUEST};
+
+		capture_hit_of(capture, ts, program->answers, program->answers, SITE_REQUEST, i + 1,
+			       0, 0, NULL);
+		capture_add(capture, &end);
+	}
+	if (program->marked) {
+		capture_span(capture, CAPTURE_START + 9 * MS, 20, 100);
+		capture_end(capture, CAPTURE_START + 9 * MS + 1, 20, 100);
+	}
+}
+
+static void begin(struct capture *capture, uint32_t parent)
+{
+	static const uint32_t pids[] = {10, 20, 30, 40};
+
+	capture_begin(capture, true);
+	process(capture, 10, 1);
+	process(capture, 20, parent);
+	process(capture, 30, 10);
+	process(capture, 40, 1);
+	for (size_t i = 0; i < sizeof(pids) / sizeof(pids[0]); i++)
+		named(capture, pids[i], pids[i], "program");
+}
+
+static void found(struct capture *capture, uint32_t pid)
+{
+	const struct store_attribute add = {
+		.pid = pid, .ts = CAPTURE_START, .key = STORE_FOUND, .value = "yes"};
+	struct error err = ERROR_INIT;
+
+	capture_must(store_writer_add_attribute(capture->writer, &add, &err), err);
+}
+
+/* Returns the thread that is explained; 0: the requests are. */
+static uint32_t explained(const struct program *program)
+{
+	struct capture capture = {0};
+	struct why_query query = {0};
+	const struct why_wanted wanted = {0};
+	struct error err = ERROR_INIT;
+	uint64_t wake_ts = CAPTURE_START + 2 + program->ms * MS;
+
+	begin(&capture, program->parent);
+	add_request_site(&capture);
+	if (program->found)
+		found(&capture, 10);
+	gets(&capture, CAPTURE_START, 2, 0, 20, 0, 0, 0);
+	gets(&capture, CAPTURE_START, 3, 0, 40, 0, 0, 0);
+	gets(&capture, CAPTURE_START + 1, 1, 0, 10, 0, 0, 0);
+	waits(&capture, CAPTURE_START + 2, 1, 10, 0, S, program->call, 0, 0, 0);
+	gets(&capture, wake_ts, 1, 0, 10, program->waker, wake_ts, program->waker ? 0 : HARD);
+	if (program->ms < 9)
+		waits(&capture, wake_ts + 1, 1, 10, 0, S, NR_NANOSLEEP, 0, 0, 0);
+	add_requests(&capture, program);
+	capture_load(&capture, END);
+	capture_must(why_pick(&query, capture.model, &wanted, &err), err);
+	assert_int_equal(query.first, query.tid != 0);
+	capture_free(&capture);
+	return query.tid;
+}
+
+static void test_first_process_comes_before_requests_of_others(void **state)
+{
+	static const struct {
+		struct program program;
+		uint32_t tid;
+	} rows[] = {
+		{{20, 1, 9, NR_READ, 40, false, false}, 10},
+		/* It asks for the requests itself. */
+		{{20, 1, 9, NR_READ, 20, false, false}, 10},
+		/* Its number was not given. */
+		{{20, 1, 9, NR_READ, 40, false, true}, 0},
+		/* It answers them, or they are not all that there is. */
+		{{10, 1, 9, NR_READ, 40, false, false}, 0},
+		{{20, 1, 9, NR_READ, 40, true, false}, 0},
+		/* It is not held up, or not for half of the time. */
+		{{20, 1, 9, NR_NANOSLEEP, 0, false, false}, 0},
+		{{20, 1, 4, NR_READ, 40, false, false}, 0},
+		/* Its children answer them: it may watch them, but not wait for others. */
+		{{20, 10, 9, NR_READ, 20, false, false}, 0},
+		{{20, 10, 9, NR_WAIT4, 30, false, false}, 0},
+		{{20, 10, 9, NR_READ, 30, false, false}, 0},
+		{{20, 10, 9, NR_READ, 40, false, false}, 10},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		assert_int_equal(explained(&rows[i].program), rows[i].tid);
+}
+
+/* Thread 10 waits in a call from before the capture to its end. Thread 40 does nothing, too, but
+ * has run for a moment. */
+static uint32_t hanging(uint32_t first, int call)
+{
+	struct capture capture = {0};
+	struct why_query query = {0};
+	struct waffle_rec_state state = {.rec = {CAPTURE_START, first, WAFFLE_REC_STATE, 0},
+					 .tgid = first,
+					 .state = WAFFLE_THREAD_BLOCKED,
+					 .task_state = S,
+					 .syscall = call};
+	struct waffle_rec_open_wait open = {.rec = {END, first, WAFFLE_REC_OPEN_WAIT, 0}};
+
+	begin(&capture, 1);
+	capture_add(&capture, &state);
+	gets(&capture, CAPTURE_START + MS, 2, 0, 40, 0, 0, 0);
+	waits(&capture, CAPTURE_START + MS + 1000, 2, 40, 0, S, NR_EPOLL_WAIT, 0, 0, 0);
+	state.rec.ts = END;
+	state.at_end = 1;
+	capture_add(&capture, &state);
+	capture_add(&capture, &open);
+	assert_int_equal(why_busiest_program(&query, capture_load(&capture, END)), 0);
+	assert_int_equal(query.stuck, query.tid == first);
+	capture_free(&capture);
+	return query.tid;
+}
+
+static void test_first_process_that_hangs_comes_before_idle_ones(void **state)
+{
+	(void)state;
+	assert_int_equal(hanging(10, NR_POLL), 10);
+	assert_int_equal(hanging(10, NR_EPOLL_WAIT), 40); /* it may be idle as well */
+	assert_int_equal(hanging(20, NR_POLL), 40);       /* it is not the first one */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_first_process_comes_before_requests_of_others),
+		cmocka_unit_test(test_first_process_that_hangs_comes_before_idle_ones),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

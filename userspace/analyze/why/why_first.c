@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/why/why_first_internal.h"
+
+#include <string.h>
+
+#include "analyze/why/hang/why_hang.h"
+#include "analyze/why/lookup/why_go.h"
+#include "analyze/why/lookup/why_jvm.h"
+#include "analyze/why/lookup/why_roots.h"
+#include "analyze/why/lookup/why_wait.h"
+#include "analyze/why/why_examined_internal.h"
+#include "util/syscall_names.h"
+
+/* A thread explains its process if it works, or is held up, for one of this many parts of the
+ * capture. */
+#define HELD_PARTS 2
+
+struct first {
+	uint32_t pid;
+	bool descendants; /* they count as well */
+	struct stack_names *names;
+	uint64_t least_ns; /* a thread has to work or be held up for so long */
+};
+
+static bool first_open(struct first *first, struct why_query *query, const struct model *model)
+{
+	*first = (struct first){.pid = why_first_process(model),
+				.names = query->names,
+				.least_ns = (model->end_ts - model->start_ts) / HELD_PARTS};
+	query->from_ts = model->start_ts;
+	query->to_ts = model->end_ts;
+	return first->pid && model->end_ts > model->start_ts;
+}
+
+/* ---- how long a thread works or is held up ---- */
+
+struct first_held {
+	uint64_t ns;
+	uint64_t longest_ns; /* the longest wait of these */
+};
+
+/* Whether a thread only lets time pass, or nothing is known of its wait. */
+static bool is_pause(const struct why_part *part, uint32_t thread)
+{
+	switch (part->cause) {
+	case WHY_UNKNOWN:
+	case WHY_INTERRUPT:
+	case WHY_IDLE:
+		return true;
+	case WHY_SLEEP:
+	case WHY_TIMER:
+		return part->thread == thread;
+	default:
+		return part->idle || part->capture;
+	}
+}
+
+/* Whether a thread waits for what a descendant of its process does or asks, or for its end: it is
+ * what starts and watches those that answer the requests. One may still hold a lock that it wants.
+ */
+static bool is_for_descendant(const struct why *why, const struct why_part *part)
+{
+	const struct model *model = why->model;
+	const struct why_step *step = &why->steps.data[part->step];
+
+	if (!part->step_count || step->state != WAFFLE_THREAD_BLOCKED)
+		return false;
+	if (wait_call_of(syscall_name(model->meta->machine, step->syscall)) == WAIT_CALL_CHILD)
+		return true;
+	return step->by < model->threads.len && !step->locked && !step->owned && !step->lock &&
+	       model->threads.data[step->by].pid != model->threads.data[step->thread].pid &&
+	       why_is_of_first(model, step->by);
+}
+
+static struct first_held held_of(const struct why *why, const struct why_instance *instance,
+				 const struct first *first)
+{
+	struct first_held held = {0};
+
+	for (uint32_t i = 0; i < instance->part_count; i++) {
+		const struct why_part *part = &why->parts.data[instance->part + i];
+		const struct why_step *step = &why->steps.data[part->step];
+
+		if (is_pause(part, instance->thread) || why_waits_for_work(why, part, 0) ||
+		    (!first->descendants && is_for_descendant(why, part)))
+			continue;
+		held.ns += part->ns;
+		if (part->step_count && step->state == WAFFLE_THREAD_BLOCKED &&
+		    step->to_ts - step->from_ts > held.longest_ns)
+			held.longest_ns = step->to_ts - step->from_ts;
+	}
+	return held;
+}
+
+/* ---- the thread, or the Go program ---- */
+
+static bool is_candidate(const struct model *model, uint32_t thread, const void *arg)
+{
+	const struct first *first = arg;
+	const struct model_thread *of = &model->threads.data[thread];
+
+	return (first->descendants ? why_is_of_first(model, thread) : of->pid == first->pid) &&
+	       of->running_ns + of->runnable_ns + of->blocked_ns >= first->least_ns &&
+	       !why_jvm_is_own_thread(model, first->names, thread);
+}
+
+/* The main thread of the process; else, of those that are held up for long, the one that waits
+ * longest at a time. MODEL_NONE: none is. */
+static uint32_t held_thread(const struct why *why, const struct first *first)
+{
+	uint64_t longest_ns = 0;
+	uint32_t found = MODEL_NONE;
+
+	for (size_t i = 0; i < why->instances.len; i++) {
+		const struct why_instance *instance = &why->instances.data[i];
+		struct first_held held = held_of(why, instance, first);
+
+		if (held.ns < first->least_ns)
+			continue;
+		if (why->model->threads.data[instance->thread].tid == first->pid)
+			return instance->thread;
+		if (found == MODEL_NONE || held.longest_ns > longest_ns) {
+			found = instance->thread;
+			longest_ns = held.longest_ns;
+		}
+	}
+	return found;
+}
+
+static bool choose_thread(struct why_query *query, const struct model *model,
+			  const struct first *first)
+{
+	struct why_window windows[WHY_EXAMINED_MAX];
+	struct why_query threads = {
+		.windows = windows, .through_tid = first->pid, .names = first->names};
+	struct error err = ERROR_INIT;
+	struct why *why;
+	uint32_t found;
+
+	threads.window_count = why_examined_choose(windows, model, query, is_candidate, first);
+	if (!threads.window_count || why_new(&why, model, &threads, &err))
+		return false;
+	found = held_thread(why, first);
+	why_free(why);
+	if (found == MODEL_NONE)
+		return false;
+	query->tid = model->threads.data[found].tid;
+	return true;
+}
+
+static bool choose_go_program(struct why_query *query, const struct model *model,
+			      const struct first *first)
+{
+	struct why_query program = {.program = first->pid,
+				    .from_ts = query->from_ts,
+				    .to_ts = query->to_ts,
+				    .through_tid = first->pid,
+				    .names = first->names};
+	struct error err = ERROR_INIT;
+	struct why *why;
+
+	if (why_new(&why, model, &program, &err))
+		return false;
+	if (why->instances.len && held_of(why, why->instances.data, first).ns >= first->least_ns) {
+		query->program = first->pid;
+		query->tid = 0;
+	}
+	why_free(why);
+	return query->program;
+}
+
+static bool choose(struct why_query *query, const struct model *model, const struct first *first)
+{
+	query->first = why_go_is_process(model, first->names, first->pid)
+			       ? choose_go_program(query, model, first)
+			       : choose_thread(query, model, first);
+	return query->first;
+}
+
+/* Whether all spans are requests of others. *descendants: some are those of descendants. */
+static bool has_requests_of_others(const struct model *model, uint32_t pid, bool *descendants)
+{
+	size_t count = 0;
+
+	*descendants = false;
+	for (size_t i = 0; i < model->spans.len; i++) {
+		const struct model_span *span = &model->spans.data[i];
+		const struct site_info *site = model_site(model, span->site);
+
+		if (site_is_bookkeeping(site) || site_is_once(site))
+			continue;
+		if (!site_is_request(site) || span->thread >= model->threads.len ||
+		    model->threads.data[span->thread].pid == pid)
+			return false;
+		*descendants |= why_is_of_first(model, span->thread);
+		count++;
+	}
+	return count;
+}
+
+bool why_first_before_requests(struct why_query *query, const struct model *model)
+{
+	struct first first;
+	bool descendants;
+
+	if (!first_open(&first, query, model) ||
+	    !has_requests_of_others(model, first.pid, &descendants))
+		return false;
+	first.descendants = !descendants;
+	return choose(query, model, &first);
+}
+
+/* ---- threads that hang ---- */
+
+/* Whether a thread may have nothing to do in a call. */
+static bool is_call_for_work(const struct model *model, int16_t number)
+{
+	const char *name = syscall_name(model->meta->machine, number);
+	enum wait_call call = wait_call_of(name);
+
+	return call == WAIT_CALL_SIGNAL || call == WAIT_CALL_SLEEP || call == WAIT_CALL_CHILD ||
+	       (name && (!strncmp(name, "epoll_", 6) || !strncmp(name, "accept", 6)));
+}
+
+static bool hangs(const struct model *model, uint32_t thread)
+{
+	const struct model_open_wait *wait = model_open_wait_of(model, thread);
+
+	return wait && wait->before && model->threads.data[thread].has_sched &&
+	       !is_call_for_work(model, wait->syscall);
+}
+
+/* The main thread, if that hangs. The launcher of the JVM waits for the one that runs main(), which
+ * may have ended: there it is the first other one in the order of the hangs. */
+static uint32_t hanging_thread(const struct model *model, const struct first *first)
+{
+	const struct model_process *process = &model->processes.data[0];
+	uint32_t found = process->main_thread;
+	struct why_hangs all;
+
+	if (found >= model->threads.len || !hangs(model, found))
+		return MODEL_NONE;
+	if (!why_jvm_is_launcher(model, first->names, found))
+		return found;
+	found = MODEL_NONE;
+	why_hangs_find(&all, model, first->names);
+	for (size_t i = 0; i < all.waits.len && found == MODEL_NONE; i++) {
+		uint32_t thread = model->open_waits.data[all.waits.data[i].wait].thread;
+
+		if (model->threads.data[thread].pid == first->pid && hangs(model, thread) &&
+		    !why_jvm_is_own_thread(model, first->names, thread))
+			found = thread;
+	}
+	why_hangs_free(&all);
+	return found;
+}
+
+bool why_first_before_idle(struct why_query *query, const struct model *model)
+{
+	struct first first;
+	uint32_t hanging;
+
+	if (!first_open(&first, query, model))
+		return false;
+	first.descendants = true;
+	if (choose(query, model, &first))
+		return true;
+	hanging = hanging_thread(model, &first);
+	if (hanging == MODEL_NONE)
+		return false;
+	query->tid = model->threads.data[hanging].tid;
+	query->stuck = true;
+	return true;
+}

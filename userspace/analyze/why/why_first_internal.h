@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The first process that the user named is the one in question. If it has no requests, but others
+ * have, or if only idle threads of others are left, one of its own threads is explained, provided
+ * that this one works or is held up.
+ */
+#ifndef WAFFLE_ANALYZE_WHY_WHY_FIRST_INTERNAL_H
+#define WAFFLE_ANALYZE_WHY_WHY_FIRST_INTERNAL_H
+
+#include "analyze/why/why.h"
+
+/* If all spans are requests, and none of them is the first process's, makes the query, whose names
+ * the caller has set, one for a thread of that process, or for the Go program that it is, and for
+ * the whole capture. If descendants of the process have requests, its waits for them do not
+ * count, except for their locks. False: that changes nothing, since no thread works, or is held up,
+ * for half of the time.
+ */
+bool why_first_before_requests(struct why_query *query, const struct model *model);
+
+/* The same for a thread of the process or of its descendants, whatever spans there are. If there is
+ * none, it is one that hangs: it still waits when the capture ends, for something else than work,
+ * and has done so all the time. */
+bool why_first_before_idle(struct why_query *query, const struct model *model);
+
+#endif
