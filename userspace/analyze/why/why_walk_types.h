@@ -100,6 +100,7 @@ struct why_object_text {
 struct why_quota_user {
 	uint64_t cgroup;
 	uint32_t thread;
+	bool maybe; /* it was never throttled, but all throttled threads of its process by that one */
 	uint64_t ran_ns; /* scratch: in the period that is examined */
 };
 
