@@ -101,13 +101,14 @@ static void test_limits_of_both_versions_of_cgroups_are_told_apart(void **state)
 	assert_non_null(mkdtemp(folder));
 	limits_make(folder, "io.max", "8:16 rbps=1000 wbps=max riops=max wiops=max\n");
 	limits_make(folder, "blkio.throttle.write_iops_device", "8:16 2000\n");
-	snprintf(tables, sizeof(tables), "30 25 0:26 / %s rw - cgroup2 cgroup2 rw\n0::/a\n", folder);
+	snprintf(tables, sizeof(tables), "30 25 0:26 / %s rw - cgroup2 cgroup2 rw\n0::/a\n",
+		 folder);
 	files_are(tables, strlen(tables));
 	assert_int_equal(cgroup_io_limits(FAKE_PID, limits, 4), 1);
 	assert_int_equal(limits[0].limit, 1000);
 	assert_int_equal(limits[0].kind, 0);
-	snprintf(tables, sizeof(tables), "30 25 0:26 / %s rw - cgroup cgroup rw,blkio\n4:blkio:/a\n",
-		 folder);
+	snprintf(tables, sizeof(tables),
+		 "30 25 0:26 / %s rw - cgroup cgroup rw,blkio\n4:blkio:/a\n", folder);
 	files_are(tables, strlen(tables));
 	assert_int_equal(cgroup_io_limits(FAKE_PID, limits, 4), 1);
 	assert_int_equal(limits[0].limit, 2000);

@@ -14,12 +14,12 @@
 #define DUMP "a heap dump of the JVM, as jcmd and jmap ask for"
 #define TRACEMALLOC "tracemalloc"
 
-struct row {
+struct phase_row {
 	const char *phase;
 	const char *beginning; /* of the function's name: compilers and closures add suffixes */
 };
 
-static const struct row rows[] = {
+static const struct phase_row rows[] = {
 	/* src/runtime of Go: mgc.go */
 	{GO, "runtime.gcBgMarkWorker"},
 	{GO, "runtime.gcStart"},
@@ -74,7 +74,7 @@ static const struct row rows[] = {
 };
 
 /* Only in libjvm.so, since other programs have such names, too. */
-static const struct row jvm_rows[] = {
+static const struct phase_row jvm_rows[] = {
 	/* src/hotspot/share of the JVM: classfile and oops */
 	{CLASSES, "SystemDictionary::"},
 	{CLASSES, "ClassFileParser::"},
@@ -123,7 +123,7 @@ static const struct row jvm_rows[] = {
 
 /* They say what an inner function is for: that objects are marked for a histogram. The sources:
  * gc/shared/gcVMOperations.cpp and services/heapDumper.cpp. */
-static const struct row jvm_purposes[] = {
+static const struct phase_row jvm_purposes[] = {
 	{HISTOGRAM, "VM_GC_HeapInspection::"},
 	{HISTOGRAM, "HeapInspection::heap_inspection"},
 	{DUMP, "VM_HeapDumper::"},
@@ -132,7 +132,7 @@ static const struct row jvm_purposes[] = {
 #define LOOK_UP(table, function) look_up(table, sizeof(table) / sizeof(*(table)), function)
 
 /* NULL: it is in no row. */
-static const char *look_up(const struct row *table, size_t count, const char *function)
+static const char *look_up(const struct phase_row *table, size_t count, const char *function)
 {
 	for (size_t i = 0; i < count; i++)
 		if (!strncmp(function, table[i].beginning, strlen(table[i].beginning)))
