@@ -516,6 +516,7 @@ struct waffle_rec_io_limit {
 };
 #define WAFFLE_IO_LIMIT_WRITES 1u /* otherwise of reads */
 #define WAFFLE_IO_LIMIT_COUNT 2u  /* requests, otherwise bytes */
+#define WAFFLE_IO_LIMIT_OLD 4u    /* of cgroup v1: blkio.throttle.*; otherwise io.max */
 
 /* At rec.ts the thread rec.tid tried to lock a file, by flock(2) or fcntl(2), and did not want to
  * wait for it. The kernel refused, because of a lock of another process or another open file. */

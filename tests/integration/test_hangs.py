@@ -384,6 +384,26 @@ def test_a_pipe_of_a_thread_with_descriptors_of_its_own_is_named(waffle, start):
     assert re.search(r"blocked in read on pipe:\[\d+\] \(write end of process \d+, sleep\)", text), text
 
 
+OPENS_A_FIFO = """
+import os, sys, threading
+os.chdir(sys.argv[1])
+name = "agent.fifo" if sys.argv[2] == "relative" else os.path.abspath("agent.fifo")
+threading.Timer(0.1, print, ("ready",), {"flush": True}).start()
+open(name, "w")
+"""
+
+
+@pytest.mark.parametrize("way", ("relative", "absolute"))
+def test_a_named_pipe_that_nobody_reads_is_named_where_it_is_opened(waffle, start, tmp_path, way):
+    os.mkfifo(tmp_path / "agent.fifo")
+    program = start(sys.executable, "-c", OPENS_A_FIFO, tmp_path, way)
+    program.until("ready")
+    path = waffle.path()
+    waffle.ok("attach", "--pid", program.pid, "--duration", "300ms", "-o", path, "--no-report")
+    text = waffle.ok("why", path).stdout
+    assert f"blocked in openat on {tmp_path}/agent.fifo (fifo)" in text, text
+
+
 CHILDREN = """
 import os, subprocess, sys
 children = [subprocess.Popen(("sleep", "1000")) for _ in range(int(sys.argv[1]))]

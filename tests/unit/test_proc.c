@@ -10,6 +10,7 @@
 #include <linux/perf_event.h>
 
 #include "../fuzz/fake_proc.h"
+#include "bpf/record.h"
 #include "target/process/cgroup.h"
 #include "target/process/descriptors.h"
 #include "target/process/mmap_watch.h"
@@ -70,18 +71,52 @@ static size_t io_limits_at(const char *mount, const char *folder)
 	return count;
 }
 
-static void file_make(const char *folder, const char *name)
+static void limits_make(const char *folder, const char *name, const char *limits)
 {
 	char path[128];
 	FILE *file;
 
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	assert_int_equal(mkdir(path, 0755), 0);
-	strcat(path, "/io.max");
 	file = fopen(path, "w");
 	assert_non_null(file);
-	fputs("8:16 rbps=1000 wbps=max riops=max wiops=max\n", file);
+	fputs(limits, file);
 	fclose(file);
+}
+
+static void file_make(const char *folder, const char *name)
+{
+	char path[96];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	assert_int_equal(mkdir(path, 0755), 0);
+	limits_make(path, "io.max", "8:16 rbps=1000 wbps=max riops=max wiops=max\n");
+}
+
+static void test_limits_of_both_versions_of_cgroups_are_told_apart(void **state)
+{
+	char folder[] = "/tmp/waffle-test-cgroup-XXXXXX", tables[256], command[64];
+	struct cgroup_io_limit limits[4];
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	limits_make(folder, "io.max", "8:16 rbps=1000 wbps=max riops=max wiops=max\n");
+	limits_make(folder, "blkio.throttle.write_iops_device", "8:16 2000\n");
+	snprintf(tables, sizeof(tables), "30 25 0:26 / %s rw - cgroup2 cgroup2 rw\n0::/a\n",
+		 folder);
+	files_are(tables, strlen(tables));
+	assert_int_equal(cgroup_io_limits(FAKE_PID, limits, 4), 1);
+	assert_int_equal(limits[0].limit, 1000);
+	assert_int_equal(limits[0].kind, 0);
+	snprintf(tables, sizeof(tables),
+		 "30 25 0:26 / %s rw - cgroup cgroup rw,blkio\n4:blkio:/a\n", folder);
+	files_are(tables, strlen(tables));
+	assert_int_equal(cgroup_io_limits(FAKE_PID, limits, 4), 1);
+	assert_int_equal(limits[0].limit, 2000);
+	assert_int_equal(limits[0].kind,
+			 WAFFLE_IO_LIMIT_WRITES | WAFFLE_IO_LIMIT_COUNT | WAFFLE_IO_LIMIT_OLD);
+	files_are(NULL, 0);
+	snprintf(command, sizeof(command), "rm -r %s", folder);
+	assert_int_equal(system(command), 0);
 }
 
 /* A cgroup outside of our namespace has a path that leads out of the mount, to files of anybody. */
@@ -240,6 +275,8 @@ int main(void)
 		cmocka_unit_test_teardown(test_a_cgroup_without_room_for_its_path_is_not_found,
 					  files_end),
 		cmocka_unit_test_teardown(test_a_cgroup_above_the_mount_is_not_looked_for,
+					  files_end),
+		cmocka_unit_test_teardown(test_limits_of_both_versions_of_cgroups_are_told_apart,
 					  files_end),
 		cmocka_unit_test_teardown(
 			test_a_socket_whose_line_is_not_as_it_should_be_has_no_ends, files_end),

@@ -276,6 +276,59 @@ static void test_throttled_time_is_the_quotas(void **state)
 	done(&capture, why);
 }
 
+/* A runs for `ran_us` of a period of 200 µs, of which its cgroup may run 80, and is throttled for
+ * the rest. If B is given, it ran `sibling_us` on another CPU. */
+static struct why *ask_throttled(struct capture *capture, uint64_t ran_us, uint64_t sibling_us)
+{
+	uint64_t from = 10000, out = from + ran_us * 1000, in = from + 200000;
+	struct waffle_rec_quota quota = {.rec = {in, A, WAFFLE_REC_QUOTA, 0},
+					 .throttled_ns = in - out,
+					 .cgroup = 77,
+					 .quota_ns = 80000,
+					 .period_ns = 200000};
+
+	begin(capture);
+	turn(capture, (struct turn){.ts = 5000, .next = A});
+	capture_span(capture, 6000, A, 0xa1);
+	turn(capture, (struct turn){.ts = out, .prev = A});
+	if (sibling_us) {
+		turn(capture, (struct turn){.ts = out, .next = B});
+		turn(capture, (struct turn){.ts = out + sibling_us * 1000, .prev = B});
+	}
+	turn(capture, (struct turn){.ts = in, .next = A});
+	capture_add(capture, &quota);
+	capture_end(capture, in + 1000, A, 0xa1);
+	return ask(capture, in + 2000, &(struct why_query){0});
+}
+
+static void check_throttled(uint64_t ran_us, uint64_t sibling_us, enum why_grade grade,
+			    uint32_t tid, const char *rest)
+{
+	struct capture capture;
+	struct why *why = ask_throttled(&capture, ran_us, sibling_us);
+	bool found = false;
+
+	check_cause(why, 0, WHY_CPU_QUOTA, grade, tid, 200000 - ran_us * 1000);
+	for (size_t i = 0; i < why->steps.len; i++) {
+		const char *meaning = strtab_get(why->texts, why->steps.data[i].meaning);
+
+		assert_true(rest || !strstr(meaning, "not recorded"));
+		found |= rest && strstr(meaning, rest);
+	}
+	assert_int_equal(found, rest != NULL);
+	done(&capture, why);
+}
+
+static void test_a_quota_that_others_used_is_not_blamed_on_the_throttled_thread(void **state)
+{
+	(void)state;
+	check_throttled(75, 0, WHY_GRADE_CERTAIN, A, NULL);
+	check_throttled(50, 0, WHY_GRADE_CERTAIN, A, "; others, not recorded, about 30.0 us");
+	check_throttled(10, 0, WHY_GRADE_LIKELY, 0, "; others, not recorded, about 70.0 us");
+	/* The other thread of the process may be in that cgroup, which no record says. */
+	check_throttled(10, 65, WHY_GRADE_LIKELY, A, NULL);
+}
+
 static void test_a_stop_is_the_senders(void **state)
 {
 	struct capture capture;
@@ -552,6 +605,8 @@ int main(void)
 		cmocka_unit_test(test_wakers_in_a_circle_are_unknown),
 		cmocka_unit_test(test_a_preempted_thread_is_behind_those_who_ran),
 		cmocka_unit_test(test_throttled_time_is_the_quotas),
+		cmocka_unit_test(
+			test_a_quota_that_others_used_is_not_blamed_on_the_throttled_thread),
 		cmocka_unit_test(test_a_stop_is_the_senders),
 		cmocka_unit_test(test_lost_records_leave_nothing_certain),
 		cmocka_unit_test(test_minor_faults_are_taken_out_of_what_ran),

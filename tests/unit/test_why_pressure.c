@@ -171,6 +171,29 @@ static struct why *ask_sharing(struct capture *capture, const struct meanwhile *
 	return ask(capture, at, &(struct why_query){.tid = 11, .from_ts = 1000, .to_ts = at});
 }
 
+/* Thread 11 syncs a file for 10 ms, and the disk works for 1 ms of that. */
+static struct why *ask_throttled(struct capture *capture, uint32_t kind)
+{
+	struct waffle_rec_io_limit limit = {.rec = {12 * MS, 11, WAFFLE_REC_IO_LIMIT, 0},
+					    .cgroup = 7,
+					    .limit = 1000,
+					    .dev = 80,
+					    .kind = kind};
+
+	capture_begin(capture, true);
+	file_on(capture, "/data/log", 8);
+	named(capture, 11, 11, "writer");
+	kernel_stack(capture, 0xffff000000001000, "folio_wait_writeback");
+	gets(capture, 1000, 1, 0, 11, 0, 0, 0);
+	waits(capture, MS, 1, 11, 0, D, NR_FSYNC, 3, 0, 0);
+	request(capture, 10 * MS, 11 * MS - 1000, 11, 4096);
+	gets(capture, 11 * MS, 1, 0, 11, 0, 11 * MS, HARD);
+	wait_details(capture, MS, 11 * MS, 11, 1, 1, 0);
+	capture_add(capture, &limit);
+	return ask(capture, 12 * MS,
+		   &(struct why_query){.tid = 11, .from_ts = 1000, .to_ts = 12 * MS});
+}
+
 static void test_waits_with_different_neighbours_are_one_cause_with_the_largest(void **state)
 {
 	static const struct meanwhile meanwhile[] = {
@@ -185,6 +208,31 @@ static void test_waits_with_different_neighbours_are_one_cause_with_the_largest(
 	assert_string_equal(model_thread_name(why->model, part->neighbour.thread), "backup");
 	assert_int_equal(part->neighbour.bytes, 3 << 20);
 	done(&capture, why);
+}
+
+static void test_a_limit_of_a_disk_is_named_by_the_file_that_sets_it(void **state)
+{
+	static const struct {
+		uint32_t kind;
+		const char *file;
+	} rows[] = {
+		{WAFFLE_IO_LIMIT_WRITES, "io.max"},
+		{WAFFLE_IO_LIMIT_WRITES | WAFFLE_IO_LIMIT_OLD, "blkio.throttle.write_bps_device"},
+		{WAFFLE_IO_LIMIT_WRITES | WAFFLE_IO_LIMIT_COUNT | WAFFLE_IO_LIMIT_OLD,
+		 "blkio.throttle.write_iops_device"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct capture capture;
+		struct why *why = ask_throttled(&capture, rows[i].kind);
+		const char *object = strtab_get(why->texts, part_of(why, 0)->object);
+		char end[64];
+
+		snprintf(end, sizeof(end), "a second (%s)", rows[i].file);
+		assert_non_null(strstr(object, end));
+		done(&capture, why);
+	}
 }
 
 static void test_a_neighbour_is_named_from_a_tenth_of_the_waits_on(void **state)
@@ -289,6 +337,7 @@ int main(void)
 		cmocka_unit_test(test_a_full_cgroup_is_shown_if_reads_of_pages_take_a_quarter),
 		cmocka_unit_test(
 			test_waits_with_different_neighbours_are_one_cause_with_the_largest),
+		cmocka_unit_test(test_a_limit_of_a_disk_is_named_by_the_file_that_sets_it),
 		cmocka_unit_test(test_a_neighbour_is_named_from_a_tenth_of_the_waits_on),
 		cmocka_unit_test(
 			test_overlapping_requests_of_a_neighbour_count_once_and_within_the_wait),

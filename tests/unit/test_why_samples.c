@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "analyze/why/lookup/why_phases_internal.h"
 #include "analyze/why/why_aggregate.h"
 #include "render/json/samples_json.h"
 #include "render/text/samples_text_internal.h"
@@ -25,15 +26,15 @@ static void sample(struct capture *capture, uint64_t ts, uint32_t tid, uint32_t 
 							 .period_ns = 1000});
 }
 
-/* Adds a function of the process. Names of Python need no file that has them. */
+/* Adds a function of the process, of that source. Names of Python need no file that has them. */
 static uint64_t function_of(struct capture *capture, uint64_t number, const char *function,
-			    const char *file)
+			    const char *source)
 {
 	struct store_name name = {.pid = CAPTURE_PID, .value = STORE_NAMED | number};
 	struct error err = ERROR_INIT;
 	char text[128];
 
-	snprintf(text, sizeof(text), "%s (%s:%d)", function, file, 7);
+	snprintf(text, sizeof(text), "%s (%s:%d)", function, source, 7);
 	name.name = text;
 	capture_must(store_writer_add_name(capture->writer, &name, &err), err);
 	return name.value;
@@ -329,6 +330,111 @@ static void test_the_share_of_garbage_collection_is_told(void **state)
 	check_collected(
 		4, "runtime.gcstopm",
 		"  running: 60 % work (app.py), user; 40 % mark (app.py), user (100 samples)\n");
+}
+
+static void test_the_memory_that_tracemalloc_takes_notes_of_is_told(void **state)
+{
+	(void)state;
+	check_collected(9, "tracemalloc_alloc",
+			"  running: 90 % mark (app.py), user; 10 % work (app.py), user; "
+			"90 % in tracemalloc (100 samples)\n");
+}
+
+/* Functions of a stack, innermost first, and what they are of; NULL: of nothing known. */
+static void check_phase(const char *module, const char *inner, const char *outer,
+			const char *expected)
+{
+	const struct stack_frame frames[] = {{.function = inner, .module = module},
+					     {.function = outer, .module = module}};
+	const char *phase = NULL;
+
+	phase_add(&phase, &frames[0]);
+	phase_add(&phase, &frames[1]);
+	if (expected)
+		assert_string_equal(phase, expected);
+	else
+		assert_null(phase);
+}
+
+static void test_phases_of_the_jvm_are_told_by_what_they_are_for(void **state)
+{
+	static const char jvm[] = "/usr/lib/jvm/lib/server/libjvm.so";
+
+	(void)state;
+	check_phase(jvm, "ClassFileParser::parse_methods(ClassFileStream const*, bool)",
+		    "JavaCalls::call_helper(JavaValue*)", "the loading of classes by the JVM");
+	check_phase(jvm, "GenMarkSweep::mark_sweep_phase1(bool)", "VM_GenCollectFull::doit()",
+		    "the garbage collection of the JVM");
+	check_phase(jvm, "GenMarkSweep::mark_sweep_phase1(bool)", "VM_GC_HeapInspection::doit()",
+		    "a heap histogram of the JVM, as jcmd and jmap ask for");
+	/* Other programs have a class of that name. */
+	check_phase("/usr/lib/libclang.so", "Rewriter::rewrite()", "main", NULL);
+	check_phase(NULL, "Rewriter::rewrite()", "main", NULL);
+}
+
+/* The main function of a program calls the loop of a library, or serves as a package does, and that
+ * calls job() or wait() in half of the samples. */
+static void check_called(const char *main_source, const char *job_source, const char *expected)
+{
+	static const char loop_source[] = "/usr/lib/python3.12/asyncio/events.py";
+	struct why_query query = {.span_id = 1};
+	struct error err = ERROR_INIT;
+	struct stack_names *names;
+	struct capture capture;
+	struct why *why;
+	uint64_t job, wait, loop, begin;
+
+	capture_begin(&capture, true);
+	begin = function_of(&capture, 101, "serve", main_source);
+	loop = function_of(&capture, 102, "_run", loop_source);
+	job = function_of(&capture, 103, "job", job_source);
+	wait = function_of(&capture, 104, "wait", loop_source);
+	for (uint64_t i = 0; i < 10; i++) {
+		char name[24];
+		uint64_t leaf;
+
+		snprintf(name, sizeof(name), "leaf_%d", (int)i);
+		leaf = function_of(&capture, i + 1, name, loop_source);
+		if (i < 4)
+			stack_add(&capture, (const uint64_t[]){leaf, wait, job, loop, begin}, 5);
+		else
+			stack_add(&capture, (const uint64_t[]){leaf, loop, begin}, 3);
+	}
+	gets(&capture, 1000, 1, 0, 10, 0, 0, 0);
+	capture_span(&capture, 1000, 10, 1);
+	for (int i = 0; i < 100; i++)
+		sample(&capture, 2000 + (uint64_t)i * 100, 10, 0, 1 + (uint32_t)(i % 10), -1);
+	capture_end(&capture, 101000, 10, 1);
+	capture_load(&capture, 102000);
+	names = stack_names_open(capture.reader, false);
+	query.names = names;
+	capture_must(why_new(&why, capture.model, &query, &err), err);
+	check_text(why, &why->parts.data[why->instances.data[0].part], expected);
+	end(&capture, names, why);
+}
+
+static void test_of_a_library_that_calls_the_program_the_programs_function_is_named(void **state)
+{
+	(void)state;
+	check_called("/srv/main.py", "/srv/jobs/job.py",
+		     "  running: 10 % leaf_0 (events.py), user; 100 % within _run (events.py), "
+		     "from serve (main.py), 40 % within job (job.py) (100 samples)\n");
+	/* It is below the program's folder, but no part of the program. */
+	check_called("/srv/main.py", "/srv/venv/lib/site-packages/jobs/job.py",
+		     "  running: 10 % leaf_0 (events.py), user; 100 % within _run (events.py), "
+		     "from serve (main.py), 40 % within wait (events.py) (100 samples)\n");
+}
+
+static void test_a_program_that_is_an_installed_package_is_named(void **state)
+{
+	(void)state;
+	check_called("/srv/venv/lib/python3.12/site-packages/web/main.py",
+		     "/usr/lib/python3.12/json.py",
+		     "  running: 10 % leaf_0 (events.py), user; 100 % within _run (events.py), "
+		     "from serve (main.py), 40 % within wait (events.py) (100 samples)\n");
+	check_called("/usr/lib/python3.12/http.py", "/usr/lib/python3.12/json.py",
+		     "  running: 10 % leaf_0 (events.py), user; 100 % within _run (events.py), "
+		     "40 % within wait (events.py) (100 samples)\n");
 }
 
 /* The place of the samples has the name of the function already. */
@@ -737,6 +843,11 @@ int main(void)
 		cmocka_unit_test(test_without_own_functions_that_of_a_package_is_named),
 		cmocka_unit_test(test_of_scattered_samples_a_part_is_named_too),
 		cmocka_unit_test(test_the_share_of_garbage_collection_is_told),
+		cmocka_unit_test(test_the_memory_that_tracemalloc_takes_notes_of_is_told),
+		cmocka_unit_test(test_phases_of_the_jvm_are_told_by_what_they_are_for),
+		cmocka_unit_test(
+			test_of_a_library_that_calls_the_program_the_programs_function_is_named),
+		cmocka_unit_test(test_a_program_that_is_an_installed_package_is_named),
 		cmocka_unit_test(test_the_function_of_the_first_place_is_not_named_again),
 		cmocka_unit_test(test_few_samples_say_nothing),
 		cmocka_unit_test(test_without_samples_there_are_none),

@@ -218,7 +218,8 @@ static const struct record_field io_limit_fields[] = {
 	FIELD(waffle_rec_io_limit, limit, NUMBER, "the limit: bytes or requests a second"),
 	FIELD(waffle_rec_io_limit, dev, NUMBER, "the disk, in the kernel's encoding"),
 	FIELD(waffle_rec_io_limit, kind, FLAGS,
-	      "1: of writes, otherwise of reads; 2: in requests, otherwise in bytes"),
+	      "1: of writes, otherwise of reads; 2: in requests, otherwise in bytes; 4: of "
+	      "blkio.throttle, otherwise of io.max"),
 };
 
 static const struct record_field lock_refusal_fields[] = {

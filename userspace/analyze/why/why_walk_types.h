@@ -100,6 +100,8 @@ struct why_object_text {
 struct why_quota_user {
 	uint64_t cgroup;
 	uint32_t thread;
+	/* It was never throttled itself, but all throttled threads of its process were by that. */
+	bool maybe;
 	uint64_t ran_ns; /* scratch: in the period that is examined */
 };
 

@@ -391,6 +391,13 @@ static int pipe_name(pid_t pid, pid_t tid, int fd, const struct pipe_end *end, v
 	return object_names_pipe(named->objects, pid, tid, fd, &end->key, text, named->err);
 }
 
+static int fifo_name(pid_t pid, const struct file_key *key, const char *path, void *arg)
+{
+	struct pipes_named *named = arg;
+
+	return object_names_fifo(named->objects, pid, key, path, named->err);
+}
+
 int enrich_peers(struct enrich *enrich, const pid_t *pids, size_t count, struct error *err)
 {
 	return object_names_peers(enrich->objects, pids, count, err);
@@ -400,7 +407,8 @@ int enrich_pipes(struct enrich *enrich, struct error *err)
 {
 	struct pipes_named named = {enrich->objects, err};
 
-	return open_waits_pipes(enrich->open_waits, pipe_name, &named);
+	return open_waits_pipes(enrich->open_waits, pipe_name, &named)
+		       ?: open_waits_fifos(enrich->open_waits, fifo_name, &named);
 }
 
 int enrich_last_each(struct enrich *enrich, uint64_t end_ts,

@@ -455,6 +455,20 @@ int object_names_pipe(struct object_names *names, pid_t pid, pid_t tid, int fd,
 	return row_write(names, row, (uint32_t)pid, err);
 }
 
+int object_names_fifo(struct object_names *names, pid_t pid, const struct file_key *key,
+		      const char *path, struct error *err)
+{
+	struct object_row *row = row_get(names, key, 0, 0);
+
+	if (!row || row->number)
+		return 0;
+	snprintf(names->found.name, sizeof(names->found.name), "%s", path);
+	strcpy(names->found.detail, DESCRIPTOR_FIFO);
+	row->kind = OBJECT_FIXED;
+	row->looked_ts = clock_monotonic_ns();
+	return row_write(names, row, (uint32_t)pid, err);
+}
+
 /* ---- other ends of connections ---- */
 
 /* The sockets at the other ends of known connections, on this machine. */

@@ -49,6 +49,10 @@ int object_names_peers(struct object_names *names, const pid_t *pids, size_t cou
  * process `pid`, has it open as `fd`. Later lookups give that name. */
 int object_names_pipe(struct object_names *names, pid_t pid, pid_t tid, int fd,
 		      const struct file_key *key, const char *text, struct error *err);
+/* Names a named pipe that process `pid` opens by its path, unless it has a name. Later lookups give
+ * that name. */
+int object_names_fifo(struct object_names *names, pid_t pid, const struct file_key *key,
+		      const char *path, struct error *err);
 /* Forgets objects that a flight recorder no longer needs. */
 void object_names_sweep(struct object_names *names);
 

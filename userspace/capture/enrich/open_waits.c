@@ -14,6 +14,7 @@
 #include "target/process/address_space.h"
 #include "target/process/descriptors.h"
 #include "target/process/image.h"
+#include "target/process/opened_fifo.h"
 #include "target/process/python_frames.h"
 #include "util/clock.h"
 #include "util/vec.h"
@@ -35,6 +36,7 @@ struct open_wait {
 	struct lock_owner lock;
 	struct waffle_rec_wait file; /* as the kernel would give it; ino 0: it waits for no file */
 	uint32_t pipe;               /* index in `pipes`; NO_PIPE: it waits for no pipe */
+	char *fifo;                  /* path of the named pipe that it opens; NULL: none */
 	bool wanted;                 /* it waits for a lock with an owner, or owns such a lock */
 	uint32_t kernel_count, user_count;
 	uint64_t kernel[WAFFLE_STACK_DEPTH], user[WAFFLE_STACK_DEPTH];
@@ -67,8 +69,10 @@ void open_waits_close(struct open_waits *waits)
 {
 	if (!waits)
 		return;
-	for (size_t i = 0; i < waits->list.len; i++)
+	for (size_t i = 0; i < waits->list.len; i++) {
 		free(waits->list.data[i].python);
+		free(waits->list.data[i].fifo);
+	}
 	vec_free(&waits->list);
 	vec_free(&waits->pipes);
 	free(waits);
@@ -203,6 +207,28 @@ static void file_examine(struct open_waits *waits, struct open_wait *wait)
 	wait->file = file;
 }
 
+/* A named pipe is opened when its other end is: until then, no descriptor shows it. */
+static void fifo_examine(struct open_wait *wait, const struct image *image)
+{
+	const struct waffle_rec_halted *halted = &wait->halted;
+	struct waffle_rec_wait file = {.rec = halted->rec,
+				       .from_ts = halted->from_ts ?: halted->rec.ts,
+				       .object = UINT32_MAX};
+	uint64_t args[SEEN_ARGS];
+	struct file_key key;
+	char path[PATH_MAX];
+
+	if (!is_open_call(halted->syscall) || !is_still_in_call(halted, args) ||
+	    !opened_fifo_find(&key, path, (pid_t)halted->tgid, image, halted->syscall, args) ||
+	    !is_still_there(halted))
+		return;
+	wait->fifo = strdup(path);
+	file.rec.kind = WAFFLE_REC_WAIT;
+	file.ino = key.ino;
+	file.dev = key.dev;
+	wait->file = file;
+}
+
 static struct open_wait *wait_of(struct open_waits *waits, uint32_t tid)
 {
 	for (size_t i = 0; i < waits->list.len; i++)
@@ -236,8 +262,10 @@ static void awaited_examine(struct open_waits *waits, struct open_wait *wait,
 	owner_examine(waits, wait, &process->image);
 	if (ends_inside(process, &wait->halted, &wait->lock))
 		wait->lock.flags |= WAFFLE_OPEN_WAIT_INSIDE;
-	if (kernel_wait_sources(waits->kernel) & WAFFLE_WAIT_FILES)
-		file_examine(waits, wait);
+	if (!(kernel_wait_sources(waits->kernel) & WAFFLE_WAIT_FILES))
+		return;
+	file_examine(waits, wait);
+	fifo_examine(wait, &process->image);
 }
 
 static struct examined next_process(struct open_waits *waits, size_t first)
@@ -355,6 +383,23 @@ int open_waits_pipes(const struct open_waits *waits,
 			result = found((pid_t)wait->halted.tgid, (pid_t)wait->halted.rec.tid,
 				       (int)wait->halted.args[0], &waits->pipes.data[wait->pipe],
 				       arg);
+	}
+	return result;
+}
+
+int open_waits_fifos(const struct open_waits *waits,
+		     int (*found)(pid_t pid, const struct file_key *key, const char *path,
+				  void *arg),
+		     void *arg)
+{
+	int result = 0;
+
+	for (size_t i = 0; i < waits->list.len && !result; i++) {
+		const struct open_wait *wait = &waits->list.data[i];
+		const struct file_key key = {.ino = wait->file.ino, .dev = wait->file.dev};
+
+		if (wait->fifo)
+			result = found((pid_t)wait->halted.tgid, &key, wait->fifo, arg);
 	}
 	return result;
 }

@@ -34,6 +34,12 @@ int open_waits_pipes(const struct open_waits *waits,
 				  void *arg),
 		     void *arg);
 
+/* The same for each wait in open(2) of a named pipe, with the pipe's path. */
+int open_waits_fifos(const struct open_waits *waits,
+		     int (*found)(pid_t pid, const struct file_key *key, const char *path,
+				  void *arg),
+		     void *arg);
+
 /* Calls `pass` for the records of each wait: WAIT if it waits for a file; TRACE for stacks that
  * were read here, or FRAMES for those with frames of Python, of the time when the wait began, if it
  * is known; then OPEN_WAIT, with the kernel's numbers of its stacks. Returns what `pass` returned

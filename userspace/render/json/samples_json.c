@@ -31,16 +31,14 @@ static void within_json(struct json *json, const char *key, const struct why *wh
 	json_object_end(json);
 }
 
-static void collected_json(struct json *json, const struct why *why,
-			   const struct sample_count *collected)
+static void phase_json(struct json *json, const struct why *why, const struct sample_count *phase)
 {
-	if (!collected)
+	if (!phase)
 		return;
-	json_key(json, "garbage_collection");
+	json_key(json, "runtime_work");
 	json_object_begin(json);
-	json_field_u64(json, "count", collected->within);
-	json_field_string(json, "runtime",
-			  sample_place_collector(why->sample_places, collected->place));
+	json_field_u64(json, "count", phase->within);
+	json_field_string(json, "name", sample_place_phase(why->sample_places, phase->place));
 	json_object_end(json);
 }
 
@@ -82,6 +80,6 @@ void samples_json(struct json *json, const struct why *why, const struct sample_
 	within_json(json, "within", why, sample_counts_within(why->sample_places, counts, len));
 	within_json(json, "part", why, sample_counts_part(why->sample_places, counts, len));
 	within_json(json, "own", why, sample_counts_own(why->sample_places, counts, len));
-	collected_json(json, why, sample_counts_collected(why->sample_places, counts, len));
+	phase_json(json, why, sample_counts_phase(why->sample_places, counts, len));
 	json_object_end(json);
 }

@@ -11,8 +11,8 @@
 
 #define PLACES_SHOWN 3
 #define PERCENT_MIN 5
-#define COLLECTED_PERCENT_MIN 10 /* garbage collection costs all programs that have it a little */
-#define PLACE_COLUMNS 60         /* names of templates in C++ may be very long */
+#define PHASE_PERCENT_MIN 10 /* garbage collection costs all programs that have it a little */
+#define PLACE_COLUMNS 60     /* names of templates in C++ may be very long */
 #define WITHIN_COLUMNS 45
 #define LINE_COLUMNS 100 /* with the number of samples at its end */
 
@@ -40,22 +40,22 @@ static char *item_text(const struct sample_places *places, const struct sample_c
 	return text;
 }
 
-/* The functions and the collector of garbage that samples are within; NULL: none. */
+/* The functions and the work of a run-time that samples are within; NULL: none. */
 struct around {
-	const struct sample_count *within, *own, *part, *collected;
+	const struct sample_count *within, *own, *part, *phase;
 };
 
 static struct around around_of(const struct sample_places *places,
 			       const struct sample_count *counts, size_t len)
 {
-	const struct sample_count *collected = sample_counts_collected(places, counts, len);
+	const struct sample_count *phase = sample_counts_phase(places, counts, len);
 	uint64_t total = sample_counts_total(counts, len);
 
-	if (collected && sample_percent(collected->within, total) < COLLECTED_PERCENT_MIN)
-		collected = NULL;
+	if (phase && sample_percent(phase->within, total) < PHASE_PERCENT_MIN)
+		phase = NULL;
 	return (struct around){sample_counts_within(places, counts, len),
 			       sample_counts_own(places, counts, len),
-			       sample_counts_part(places, counts, len), collected};
+			       sample_counts_part(places, counts, len), phase};
 }
 
 static void put_within(FILE *out, const struct sample_places *places,
@@ -87,10 +87,9 @@ static char *end_text(const struct sample_places *places, const struct around *a
 		fputs(around->within || around->own ? ", " : "; ", out);
 		put_within(out, places, around->part, total);
 	}
-	if (around->collected)
-		fprintf(out, "; %u %% in the garbage collection of %s",
-			sample_percent(around->collected->within, total),
-			sample_place_collector(places, around->collected->place));
+	if (around->phase)
+		fprintf(out, "; %u %% in %s", sample_percent(around->phase->within, total),
+			sample_place_phase(places, around->phase->place));
 	fprintf(out, " (%s samples)", units_format_count(number, total));
 	memory_require(!fclose(out));
 	return text;

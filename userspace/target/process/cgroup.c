@@ -182,7 +182,8 @@ static void limits_read(struct limit_search *search, const char *path, size_t ro
 			limit.kind = io_limits[i].kind;
 			if (row == IO_LIMITS)
 				value_add(search, path, line, io_limits[i].key, limit);
-			else if (row == i)
+			limit.kind |= WAFFLE_IO_LIMIT_OLD;
+			if (row == i)
 				value_add(search, path, line, " ", limit);
 		}
 	}

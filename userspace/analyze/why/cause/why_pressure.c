@@ -329,6 +329,19 @@ static const struct model_io_limit *io_limit(const struct model *model, uint32_t
 	return found;
 }
 
+/* Where the limit is set. */
+static const char *limit_file(const struct model_io_limit *limit)
+{
+	bool writes = limit->kind & WAFFLE_IO_LIMIT_WRITES;
+
+	if (!(limit->kind & WAFFLE_IO_LIMIT_OLD))
+		return "io.max";
+	if (limit->kind & WAFFLE_IO_LIMIT_COUNT)
+		return writes ? "blkio.throttle.write_iops_device"
+			      : "blkio.throttle.read_iops_device";
+	return writes ? "blkio.throttle.write_bps_device" : "blkio.throttle.read_bps_device";
+}
+
 /* Adds "of which its cgroup /sys/fs/cgroup/app may read 1.00 MiB a second (io.max)". */
 static void add_io_limit(struct why_walk *walk, const struct model_io_limit *limit,
 			 struct pressure *pressure)
@@ -336,11 +349,11 @@ static void add_io_limit(struct why_walk *walk, const struct model_io_limit *lim
 	bool count = limit->kind & WAFFLE_IO_LIMIT_COUNT;
 	char text[UNITS_TEXT];
 
-	add(pressure, ", of which its cgroup %.256s may %s %s%s a second (io.max)",
+	add(pressure, ", of which its cgroup %.256s may %s %s%s a second (%s)",
 	    strtab_get(walk->why->texts, why_cgroup(walk, limit->cgroup)),
 	    limit->kind & WAFFLE_IO_LIMIT_WRITES ? "write" : "read",
 	    count ? units_format_count(text, limit->limit) : units_format_bytes(text, limit->limit),
-	    count ? " times" : "");
+	    count ? " times" : "", limit_file(limit));
 }
 
 static const struct neighbour *largest(const struct wait_requests *requests)

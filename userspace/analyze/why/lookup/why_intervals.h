@@ -79,7 +79,7 @@ struct why_throttled {
 	uint64_t from_ts, to_ts, ns;
 	uint32_t object;  /* text of the cgroup */
 	uint32_t meaning; /* text of who used its quota up; 0: not known */
-	uint32_t culprit; /* the thread that used most of it */
+	uint32_t culprit; /* the thread that used most of it; MODEL_NONE: one of no record */
 	bool unsure;      /* other threads may have used it */
 };
 

@@ -12,6 +12,7 @@
 
 #include "analyze/why/lookup/why_cpus.h"
 #include "analyze/why/why_walk_types.h"
+#include "util/map.h"
 #include "util/memory.h"
 #include "util/search.h"
 #include "util/units.h"
@@ -22,17 +23,56 @@
 #define PERIODS_MAX 16u
 #define NAMED_MAX 3
 
+static uint64_t process_of(const struct model *model, uint32_t thread)
+{
+	return (uint64_t)model_host_of(model, thread) << 32 | model->threads.data[thread].pid;
+}
+
 static int by_cgroup(const void *left, const void *right)
 {
 	const struct why_quota_user *a = left, *b = right;
 
 	if (a->cgroup != b->cgroup)
 		return a->cgroup < b->cgroup ? -1 : 1;
-	return a->thread < b->thread ? -1 : a->thread > b->thread;
+	if (a->thread != b->thread)
+		return a->thread < b->thread ? -1 : 1;
+	return (int)a->maybe - (int)b->maybe;
 }
 
-/* The throttled threads of each cgroup. One that was never throttled has no record that names its
- * cgroup. */
+#define SEVERAL (MAP_NONE - 1)
+
+/* Adds the threads that have no record of their cgroup, of processes whose throttled threads are
+ * all of one. With version 1 of cgroups, threads of a process may be in several: so nobody blames
+ * them.
+ */
+static void add_siblings(struct why_walk *walk)
+{
+	const struct model *model = walk->model;
+	struct map rows = {0}; /* host and pid → index in model.quotas, or SEVERAL */
+
+	for (uint32_t i = 0; i < model->quotas.len; i++) {
+		const struct model_quota *quota = &model->quotas.data[i];
+		uint64_t process = process_of(model, quota->thread);
+		uint32_t row = map_get(&rows, process);
+
+		if (row == MAP_NONE)
+			map_put(&rows, process, i);
+		else if (row != SEVERAL && model->quotas.data[row].cgroup != quota->cgroup)
+			map_put(&rows, process, SEVERAL);
+	}
+	for (uint32_t i = 0; rows.len && i < model->threads.len; i++) {
+		uint32_t row = map_get(&rows, process_of(model, i));
+
+		if (row != MAP_NONE && row != SEVERAL)
+			vec_add(&walk->quota_users,
+				((struct why_quota_user){.cgroup = model->quotas.data[row].cgroup,
+							 .thread = i,
+							 .maybe = true}));
+	}
+	map_free(&rows);
+}
+
+/* The threads of each cgroup, as far as the records show them. */
 void why_quota_init(struct why_walk *walk)
 {
 	const struct model *model = walk->model;
@@ -44,13 +84,16 @@ void why_quota_init(struct why_walk *walk)
 
 		if (!i || quota->thread != quota[-1].thread || quota->cgroup != quota[-1].cgroup)
 			vec_add(&walk->quota_users,
-				((struct why_quota_user){quota->cgroup, quota->thread, 0}));
+				((struct why_quota_user){.cgroup = quota->cgroup,
+							 .thread = quota->thread}));
 	}
+	add_siblings(walk);
 	users = walk->quota_users.data;
 	if (walk->quota_users.len)
 		qsort(users, walk->quota_users.len, sizeof(*users), by_cgroup);
 	for (size_t i = 0; i < walk->quota_users.len; i++)
-		if (!kept || by_cgroup(&users[kept - 1], &users[i]))
+		if (!kept || users[kept - 1].cgroup != users[i].cgroup ||
+		    users[kept - 1].thread != users[i].thread)
 			users[kept++] = users[i];
 	walk->quota_users.len = kept;
 }
@@ -65,6 +108,8 @@ struct period {
 	struct why_quota_user *users;
 	size_t count;
 	uint64_t from_ts, to_ts;
+	uint64_t quota_ns; /* how long the cgroup may run in that time */
+	uint64_t rest_ns;  /* of that: how long nobody ran who is recorded */
 };
 
 static void add_running(const struct period *period, uint32_t thread, uint64_t from, uint64_t to)
@@ -119,7 +164,8 @@ static bool find_period(struct why_walk *walk, const struct model_quota *quota, 
 		return false;
 	*period = (struct period){.users = &users[first],
 				  .from_ts = to_ts - periods * quota->period_ns,
-				  .to_ts = to_ts};
+				  .to_ts = to_ts,
+				  .quota_ns = quota->quota_ns * periods};
 	for (; first + period->count < len && period->users[period->count].cgroup == quota->cgroup;
 	     period->count++)
 		period->users[period->count].ran_ns = 0;
@@ -141,13 +187,15 @@ longest(const struct period *period, const struct why_quota_user *const *named, 
 
 		for (unsigned k = 0; k < count; k++)
 			known |= named[k] == user;
-		if (!known && user->ran_ns && (!found || user->ran_ns > found->ran_ns))
+		if (!known && !user->maybe && user->ran_ns &&
+		    (!found || user->ran_ns > found->ran_ns))
 			found = user;
 	}
 	return found;
 }
 
-/* "its cgroup may use 30 ms of each 100 ms; sibling (8043) ran 14.2 ms, victim (8038) 5 ms" */
+/* "its cgroup may use 30 ms of each 100 ms; sibling (8043) ran 14.2 ms, victim (8038) 5 ms; others,
+ * not recorded, about 11 ms" */
 static uint32_t usage_text(struct why_walk *walk, const struct model_quota *quota,
 			   const struct period *period)
 {
@@ -157,7 +205,7 @@ static uint32_t usage_text(struct why_walk *walk, const struct model_quota *quot
 	size_t len;
 
 	for (size_t i = 0; i < period->count; i++)
-		others += period->users[i].ran_ns > 0;
+		others += !period->users[i].maybe && period->users[i].ran_ns > 0;
 	len = (size_t)snprintf(text, sizeof(text), "its cgroup may use %s of each %s",
 			       units_format_duration(of, quota->quota_ns),
 			       units_format_duration(each, quota->period_ns));
@@ -177,14 +225,28 @@ static uint32_t usage_text(struct why_walk *walk, const struct model_quota *quot
 	if (len < sizeof(text))
 		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s",
 					units_format_more(more, others - count));
+	/* A CPU may keep some milliseconds of the quota that nobody uses. */
+	if (len < sizeof(text) && period->rest_ns >= period->quota_ns / 4)
+		len += (size_t)snprintf(text + len, sizeof(text) - len,
+					"; others, not recorded, about %s",
+					units_format_duration(ran, period->rest_ns));
 	return strtab_put(walk->why->texts, text, len < sizeof(text) ? len : sizeof(text) - 1);
+}
+
+/* What the recorded threads have left of the quota; 0: it is not known. */
+static uint64_t rest_of(const struct why_walk *walk, const struct period *period, uint64_t used_ns)
+{
+	if (used_ns >= period->quota_ns || period->from_ts < walk->model->start_ts ||
+	    windows_touch(&walk->losses, period->from_ts, period->to_ts))
+		return 0;
+	return period->quota_ns - used_ns;
 }
 
 void why_quota_users(struct why_walk *walk, const struct model_quota *quota, uint64_t from_ts,
 		     uint64_t to_ts, struct why_throttled *throttled)
 {
 	const struct why_quota_user *own = NULL;
-	uint64_t own_ns = 0, others_ns = 0;
+	uint64_t own_ns = 0, others_ns = 0, maybe_ns = 0;
 	struct period period;
 
 	if (from_ts >= to_ts || windows_touch(&walk->losses, from_ts, to_ts) ||
@@ -193,16 +255,20 @@ void why_quota_users(struct why_walk *walk, const struct model_quota *quota, uin
 	for (size_t i = 0; i < period.count; i++) {
 		if (period.users[i].thread == quota->thread)
 			own = &period.users[i];
+		else if (period.users[i].maybe)
+			maybe_ns += period.users[i].ran_ns;
 		else
 			others_ns += period.users[i].ran_ns;
 	}
 	if (own)
 		own_ns = own->ran_ns;
+	period.rest_ns = rest_of(walk, &period, own_ns + others_ns + maybe_ns);
 	throttled->meaning = usage_text(walk, quota, &period);
-	/* Otherwise threads that are not recorded used most of it. */
-	throttled->unsure = own_ns + others_ns < quota->quota_ns / 2;
-	if (others_ns <= own_ns)
-		return;
-	throttled->culprit = longest(&period, &own, own ? 1 : 0)->thread;
-	throttled->unsure = true;
+	throttled->unsure = own_ns < period.quota_ns / 2;
+	if (period.rest_ns > own_ns && period.rest_ns > others_ns)
+		throttled->culprit = MODEL_NONE;
+	else if (others_ns > own_ns) {
+		throttled->culprit = longest(&period, &own, own ? 1 : 0)->thread;
+		throttled->unsure = true;
+	}
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/why/lookup/why_collectors_internal.h"
+#include "analyze/why/lookup/why_phases_internal.h"
 #include "analyze/why/lookup/why_meaning.h"
 #include "util/keymap.h"
 #include "util/map.h"
@@ -36,7 +36,7 @@ struct sample_places {
 	struct map user_at;   /* user stack → place; the stack belongs to one process */
 	struct map kernel_at; /* kernel stack, system call and what it is for → place */
 	struct map locks_at;  /* user stack → whether it is in a lock of the memory allocator */
-	/* Of each user stack: struct sample_place.collector as a place, or MAP_NONE; the number of
+	/* Of each user stack: struct sample_place.phase as a place, or MAP_NONE; the number of
 	 * functions that samples are within; and their places, innermost first, each function once.
 	 */
 	VEC(uint32_t) callers;
@@ -75,14 +75,13 @@ const struct sample_place *sample_places_get(const struct sample_places *places,
 
 static uint32_t place_number(struct sample_places *places, const struct sample_place *place)
 {
-	const uint32_t key[7] = {(uint32_t)place->package << 9 | (uint32_t)place->kernel << 8 |
-					 place->spin,
+	const uint32_t key[7] = {(uint32_t)place->kernel << 8 | place->spin,
 				 (uint32_t)place->syscall,
 				 place->text,
 				 place->module,
 				 place->generator,
 				 place->source,
-				 place->collector};
+				 place->phase};
 	uint32_t number = keymap_get(&places->known, key, sizeof(key));
 
 	if (number != MAP_NONE)
@@ -110,7 +109,7 @@ uint32_t *sample_places_take(struct sample_places *places, const struct sample_p
 		place.module = strtab_take(places->texts, from->texts, place.module);
 		place.generator = strtab_take(places->texts, from->texts, place.generator);
 		place.source = strtab_take(places->texts, from->texts, place.source);
-		place.collector = strtab_take(places->texts, from->texts, place.collector);
+		place.phase = strtab_take(places->texts, from->texts, place.phase);
 		numbers[i] = place_number(places, &place);
 	}
 	return numbers;
@@ -235,9 +234,12 @@ static bool pauses(const struct sample_places *places, const struct model_sample
 	       stack_names_pauses(places->names, stack->pid, sample->ts, stack->addresses[0]);
 }
 
+/* Sources of Python's own library say nothing about who called. */
 static uint32_t source_text(const struct sample_places *places, const char *file)
 {
-	return file && !stack_source_is_library(file) ? text_of(places, file) : 0;
+	bool known = file && (!stack_source_is_library(file) || stack_source_in_packages(file));
+
+	return known ? text_of(places, file) : 0;
 }
 
 static uint32_t user_place(struct sample_places *places, const struct model_sample *sample)
@@ -253,7 +255,6 @@ static uint32_t user_place(struct sample_places *places, const struct model_samp
 			     : place.function;
 	place.module = text_of(places, leaf.module ? path_base(leaf.module) : NULL);
 	place.source = source_text(places, leaf.file);
-	place.package = leaf.file && stack_source_in_packages(leaf.file);
 	if (!leaf.function && !leaf.module)
 		place.generator = generator_of(places, sample);
 	if (leaf.spins)
@@ -268,8 +269,8 @@ static uint32_t user_place(struct sample_places *places, const struct model_samp
 struct callers {
 	struct sample_places *places;
 	size_t begin;
-	bool python;           /* only functions of Python count, since there are some */
-	const char *collector; /* NULL: the stack is in no collector of garbage */
+	bool python;       /* only functions of Python count, since there are some */
+	const char *phase; /* as phase_add() sets it */
 };
 
 static void callers_add(const struct callers *callers, uint32_t place)
@@ -282,10 +283,11 @@ static void callers_add(const struct callers *callers, uint32_t place)
 	vec_add(&places->callers, place);
 }
 
-/* Everything is within these. */
-static bool is_outermost(const char *function)
+/* Everything is within these, or calls into the JVM's code go through them. */
+static bool says_nothing(const char *function)
 {
-	return !strcmp(function, "main") || !strcmp(function, "_start");
+	return !strcmp(function, "main") || !strcmp(function, "_start") ||
+	       !strncmp(function, "JavaCalls::", strlen("JavaCalls::"));
 }
 
 static void callers_frame(const struct stack_frame *frame, void *arg)
@@ -297,21 +299,19 @@ static void callers_frame(const struct stack_frame *frame, void *arg)
 
 	if (!frame->function || frame->cut || (python && !frame->file))
 		return;
-	if (!callers->collector)
-		callers->collector = collector_of(frame->function);
+	phase_add(&callers->phase, frame);
 	if (python && !callers->python) {
 		callers->python = true;
 		places->callers.len = callers->begin;
 	}
 	if (!python && (callers->python || stack_frame_is_common(frame) ||
-			stack_frame_is_interpreter(frame) || is_outermost(frame->function)))
+			stack_frame_is_interpreter(frame) || says_nothing(frame->function)))
 		return;
 	place.function = python ? python_text(places, frame->function, frame->file, false)
 				: text_of(places, frame->function);
 	place.text = place.function;
 	place.module = text_of(places, frame->module ? path_base(frame->module) : NULL);
 	place.source = source_text(places, python ? frame->file : NULL);
-	place.package = python && stack_source_in_packages(frame->file);
 	callers_add(callers, place_number(places, &place));
 }
 
@@ -329,8 +329,8 @@ static const uint32_t *callers_of(struct sample_places *places, const struct mod
 		vec_add(&places->callers, 0);
 		stack_names_each(places->names, sample->user_stack, sample->ts, callers_frame,
 				 &callers);
-		place.collector = text_of(places, callers.collector);
-		if (place.collector)
+		place.phase = text_of(places, callers.phase);
+		if (place.phase)
 			places->callers.data[at] = place_number(places, &place);
 		places->callers.data[at + 1] = (uint32_t)(places->callers.len - callers.begin);
 		map_put(&places->callers_at, sample->user_stack, at);
@@ -519,9 +519,9 @@ const char *sample_place_function(const struct sample_places *places, uint32_t n
 	return strtab_get(places->texts, sample_places_get(places, number)->text);
 }
 
-const char *sample_place_collector(const struct sample_places *places, uint32_t number)
+const char *sample_place_phase(const struct sample_places *places, uint32_t number)
 {
-	return strtab_get(places->texts, sample_places_get(places, number)->collector);
+	return strtab_get(places->texts, sample_places_get(places, number)->phase);
 }
 
 char *sample_place_text(const struct sample_places *places, uint32_t number)
@@ -613,12 +613,12 @@ void sample_counts_add_samples(sample_counts *counts, struct sample_places *plac
 {
 	const struct model_sample *sample = &places->model->samples.data[index];
 	const uint32_t *callers = callers_of(places, sample);
-	uint32_t collector = callers[0], len = callers[1];
+	uint32_t phase = callers[0], len = callers[1];
 
 	callers += 2;
 	sample_counts_add(counts, &(struct sample_count){place_of(places, sample), count, 0, 0});
-	if (collector != MAP_NONE)
-		sample_counts_add(counts, &(struct sample_count){collector, 0, count, 0});
+	if (phase != MAP_NONE)
+		sample_counts_add(counts, &(struct sample_count){phase, 0, count, 0});
 	for (uint32_t i = 0; i < len; i++)
 		sample_counts_add(counts, &(struct sample_count){callers[i], 0, count,
 								 (uint64_t)count * (len - 1 - i)});
@@ -674,7 +674,7 @@ static const struct sample_count *innermost(const struct sample_places *places,
 		const struct sample_count *count = &counts[i];
 
 		if (!count->within || count->within < least ||
-		    sample_places_get(places, count->place)->collector)
+		    sample_places_get(places, count->place)->phase)
 			continue;
 		if (!found || depth_of(count) > depth_of(found) ||
 		    (depth_of(count) >= depth_of(found) && count->within > found->within))
@@ -704,15 +704,102 @@ static bool is_place(const struct sample_places *places, const struct sample_cou
 	return false;
 }
 
+static const char *source_of(const struct sample_places *places, const struct sample_count *count)
+{
+	return strtab_get(places->texts, sample_places_get(places, count->place)->source);
+}
+
+/* Where the sources of functions are to be. */
+struct sources {
+	const char *folder; /* NULL: among the installed packages */
+	size_t len;         /* of the folder's path, with its '/' */
+};
+
+static bool is_of_sources(const struct sample_places *places, const struct sample_count *count,
+			  const struct sources *sources)
+{
+	const char *source = source_of(places, count);
+
+	if (!*source || !stack_source_in_packages(source) == !sources->folder)
+		return false;
+	return !sources->folder || !strncmp(source, sources->folder, sources->len);
+}
+
+/* The folder of the outermost function that half of the samples are within, and that is in no
+ * folder for libraries. If there is none, an installed package is the program. */
+static struct sources own_sources(const struct sample_places *places,
+				  const struct sample_count *counts, size_t len)
+{
+	uint64_t total = sample_counts_total(counts, len);
+	const struct sample_count *outermost = NULL;
+	const struct sources any = {.folder = ""};
+
+	for (size_t i = 0; i < len; i++)
+		if (is_within_half(&counts[i], total) && is_of_sources(places, &counts[i], &any) &&
+		    (!outermost || depth_of(&counts[i]) < depth_of(outermost)))
+			outermost = &counts[i];
+	if (!outermost)
+		return (struct sources){0};
+	return (struct sources){source_of(places, outermost),
+				path_folder_length(source_of(places, outermost))};
+}
+
+/* The innermost of these functions that so many of the samples are within, but fewer than `most`.
+ * NULL: none. */
+static const struct sample_count *innermost_of(const struct sample_places *places,
+					       const struct sample_count *counts, size_t len,
+					       const struct sources *sources, uint64_t least,
+					       uint64_t most)
+{
+	const struct sample_count *found = NULL;
+
+	for (size_t i = 0; i < len; i++)
+		if (counts[i].within && counts[i].within >= least && counts[i].within < most &&
+		    is_of_sources(places, &counts[i], sources) &&
+		    (!found || depth_of(&counts[i]) > depth_of(found)))
+			found = &counts[i];
+	return found;
+}
+
+const struct sample_count *sample_counts_own(const struct sample_places *places,
+					     const struct sample_count *counts, size_t len)
+{
+	const struct sample_count *within = sample_counts_within(places, counts, len);
+	uint64_t total = sample_counts_total(counts, len);
+	const struct sources sources = own_sources(places, counts, len);
+	const struct sample_count *found =
+		innermost_of(places, counts, len, &sources, total - total / 2, UINT64_MAX);
+
+	return found && (found == within || is_of_first(places, counts, found)) ? NULL : found;
+}
+
 /* A part of the samples in percent that is worth a function of its own. */
 #define PART_PERCENT 30
+
+/* The program's own function of that part, if half of the samples are within a library that calls
+ * it, as the loop of asyncio calls coroutines. NULL: none. */
+static const struct sample_count *called_part(const struct sample_places *places,
+					      const struct sample_count *counts, size_t len,
+					      uint64_t least)
+{
+	const struct sample_count *within = sample_counts_within(places, counts, len);
+	const struct sample_count *own = sample_counts_own(places, counts, len), *found;
+	const struct sources sources = own_sources(places, counts, len);
+	uint64_t total = sample_counts_total(counts, len);
+
+	if (!within || !own || is_of_sources(places, within, &sources))
+		return NULL;
+	found = innermost_of(places, counts, len, &sources, least, total - total / 2);
+	return found && depth_of(found) > depth_of(own) ? found : NULL;
+}
 
 const struct sample_count *sample_counts_part(const struct sample_places *places,
 					      const struct sample_count *counts, size_t len)
 {
 	uint64_t total = sample_counts_total(counts, len);
+	uint64_t least = (total * PART_PERCENT + 99) / 100;
 	const struct sample_count *found =
-		innermost(places, counts, len, (total * PART_PERCENT + 99) / 100);
+		called_part(places, counts, len, least) ?: innermost(places, counts, len, least);
 
 	if (!found || found->within < SAMPLE_COUNT_MIN || is_within_half(found, total) ||
 	    is_place(places, counts, len, found) ||
@@ -721,62 +808,13 @@ const struct sample_count *sample_counts_part(const struct sample_places *places
 	return found;
 }
 
-static const char *source_of(const struct sample_places *places, const struct sample_count *count)
-{
-	return strtab_get(places->texts, sample_places_get(places, count->place)->source);
-}
-
-/* The length of the path of the folder of the outermost function that is in no folder for
- * libraries, with its '/'. 0: there is none. */
-static size_t own_folder(const struct sample_places *places, const struct sample_count *counts,
-			 size_t len, const char **folder)
-{
-	uint64_t total = sample_counts_total(counts, len);
-	const struct sample_count *outermost = NULL;
-
-	for (size_t i = 0; i < len; i++)
-		if (is_within_half(&counts[i], total) && *source_of(places, &counts[i]) &&
-		    (!outermost || depth_of(&counts[i]) < depth_of(outermost)))
-			outermost = &counts[i];
-	if (!outermost)
-		return 0;
-	*folder = source_of(places, outermost);
-	return path_folder_length(*folder);
-}
-
-/* Whether a function is the program's own; or if it has none (`folder_len` is 0), an installed
- * package's. */
-static bool is_own(const struct sample_places *places, const struct sample_count *count,
-		   const char *folder, size_t folder_len)
-{
-	return folder_len ? !strncmp(source_of(places, count), folder, folder_len)
-			  : sample_places_get(places, count->place)->package;
-}
-
-const struct sample_count *sample_counts_own(const struct sample_places *places,
-					     const struct sample_count *counts, size_t len)
-{
-	const struct sample_count *within = sample_counts_within(places, counts, len);
-	uint64_t total = sample_counts_total(counts, len);
-	const struct sample_count *found = NULL;
-	const char *folder = "";
-	size_t folder_len = own_folder(places, counts, len, &folder);
-
-	for (size_t i = 0; i < len; i++)
-		if (is_within_half(&counts[i], total) &&
-		    is_own(places, &counts[i], folder, folder_len) &&
-		    (!found || depth_of(&counts[i]) > depth_of(found)))
-			found = &counts[i];
-	return found && (found == within || is_of_first(places, counts, found)) ? NULL : found;
-}
-
-const struct sample_count *sample_counts_collected(const struct sample_places *places,
-						   const struct sample_count *counts, size_t len)
+const struct sample_count *sample_counts_phase(const struct sample_places *places,
+					       const struct sample_count *counts, size_t len)
 {
 	const struct sample_count *found = NULL;
 
 	for (size_t i = 0; i < len; i++)
-		if (sample_places_get(places, counts[i].place)->collector &&
+		if (sample_places_get(places, counts[i].place)->phase &&
 		    (!found || counts[i].within > found->within))
 			found = &counts[i];
 	return found;

@@ -34,7 +34,6 @@ extern const char *const sample_spin_names[SAMPLE_SPIN_COUNT];
 
 struct sample_place {
 	bool kernel;
-	bool package;    /* a function of Python in a folder for installed packages */
 	uint8_t spin;    /* enum sample_spin */
 	int16_t syscall; /* in the kernel; -1: none */
 	/* The function of the program; in the kernel without a system call, what the kernel did, or
@@ -42,14 +41,14 @@ struct sample_place {
 	uint32_t text;
 	uint32_t function; /* the same without what the interpreter did for it */
 	uint32_t module;   /* base name of the function's file; 0: none */
-	/* The path of the source of a function of Python, unless it is in a folder for libraries;
+	/* The path of the source of a function of Python, unless it is in Python's own library;
 	 * 0: none. */
 	uint32_t source;
 	/* In no known file: what may have generated the code, such as "the JVM"; 0: unknown. */
 	uint32_t generator;
-	/* Not a place: samples are within the collector of garbage of this run-time, such as "Go";
-	 * 0: it is a place. */
-	uint32_t collector;
+	/* Not a place: what a run-time does while samples are taken, such as "the garbage
+	 * collection of Go"; 0: it is a place. */
+	uint32_t phase;
 };
 
 /* A place, and how many samples show it. */
@@ -73,8 +72,8 @@ const struct sample_place *sample_places_get(const struct sample_places *places,
 uint32_t *sample_places_take(struct sample_places *places, const struct sample_places *from);
 /* "gemm_kernel", "step (train.py)"; "" if it is unknown. */
 const char *sample_place_function(const struct sample_places *places, uint32_t place);
-/* The run-time of sample_counts_collected(): "Go". */
-const char *sample_place_collector(const struct sample_places *places, uint32_t place);
+/* What sample_counts_phase() found: "the garbage collection of Go". */
+const char *sample_place_phase(const struct sample_places *places, uint32_t place);
 /* "gemm_kernel, user", "kernel, write()"; the caller frees it. */
 char *sample_place_text(const struct sample_places *places, uint32_t place);
 
@@ -100,23 +99,24 @@ const struct sample_count *sample_counts_within(const struct sample_places *plac
 
 /* The innermost function that at least three tenths of the samples, and ten, are within, if less
  * than half of them are, and no place with a name has half of the samples: in a program whose work
- * is scattered, it says more than what all of that is within. NULL: there is none, or a place shows
- * it already. */
+ * is scattered, it says more than what all of that is within. A function of the program itself, as
+ * sample_counts_own() knows it, goes first if sample_counts_within() is in a library. NULL: there
+ * is none, or a place shows it already. */
 const struct sample_count *sample_counts_part(const struct sample_places *places,
 					      const struct sample_count *counts, size_t len);
 
 /* The innermost function of Python that at least half of the samples are within, and that is of the
  * program itself: its source is in the folder, or in one below it, of the outermost such function
- * that is in no folder for libraries. If none is, it is the innermost one of an installed package.
- * NULL: there is none, or it is the function of the first place or that of sample_counts_within().
- */
+ * that is in no folder for libraries. If there is no such folder, functions of installed packages
+ * count. NULL: there is none, or it is the function of the first place or that of
+ * sample_counts_within(). */
 const struct sample_count *sample_counts_own(const struct sample_places *places,
 					     const struct sample_count *counts, size_t len);
 
-/* The run-time whose collector of garbage most samples are within, and how many are. NULL: none is
- * known to be. The place has only its `collector`. */
-const struct sample_count *sample_counts_collected(const struct sample_places *places,
-						   const struct sample_count *counts, size_t len);
+/* What a run-time does besides the program's own work in most samples, and in how many. NULL: none
+ * is known to show such work. The place has only its `phase`. */
+const struct sample_count *sample_counts_phase(const struct sample_places *places,
+					       const struct sample_count *counts, size_t len);
 
 /* With fewer samples, nothing is printed for people. */
 #define SAMPLE_COUNT_MIN 10
