@@ -256,6 +256,13 @@ static const struct stack_frame stacks[][3] = {
 	{NATIVE("PyThread_acquire_lock_timed"), NATIVE("_queue_SimpleQueue_get_impl"),
 	 PYTHON("take", "/srv/app.py")},
 	{NATIVE("__pthread_clockjoin_ex"), NATIVE("ContinueInNewThread"), NATIVE("JLI_Launch")},
+	{NATIVE("WaitLatch"), NATIVE("SyncRepWaitForLSN"), NATIVE("CommitTransactionCommand")},
+	{NATIVE("_multiprocessing_SemLock_acquire_impl"),
+	 PYTHON("SemLock.__enter__", "/usr/lib/python3.11/multiprocessing/synchronize.py"),
+	 PYTHON("take", "/srv/app.py")},
+	{NATIVE("_multiprocessing_SemLock_acquire_impl"),
+	 PYTHON("Condition.wait", "/usr/lib/python3.11/multiprocessing/synchronize.py"),
+	 PYTHON("take", "/srv/app.py")},
 };
 enum {
 	SLEEPS,
@@ -272,7 +279,10 @@ enum {
 	PY_NAMELESS,
 	PY_NAMELESS_WAIT,
 	PY_SIMPLE_QUEUE,
-	LAUNCHER
+	LAUNCHER,
+	STANDBY,
+	PY_SHARED_LOCK,
+	PY_SHARED_WAIT
 };
 
 static void frames(void *arg, uint32_t stack, stack_frame_fn each, void *each_arg)
@@ -284,7 +294,20 @@ static void frames(void *arg, uint32_t stack, stack_frame_fn each, void *each_ar
 			each(&stacks[stack - 1][i], each_arg);
 }
 
-static struct stack_names names = {.arg = (void *)stacks, .frames = frames, .has_jvm = true};
+static uint32_t functions(void *arg, uint32_t stack, uint64_t ts, const char **found, uint32_t max)
+{
+	uint32_t count = 0;
+
+	(void)ts;
+	assert_ptr_equal(arg, stacks);
+	for (size_t i = 0; i < LENGTH(stacks[0]) && count < max; i++)
+		if (stacks[stack - 1][i].function)
+			found[count++] = stacks[stack - 1][i].function;
+	return count;
+}
+
+static struct stack_names names = {
+	.arg = (void *)stacks, .functions = functions, .frames = frames, .has_jvm = true};
 
 static void stacks_add(struct capture *capture)
 {
@@ -950,6 +973,85 @@ static void test_a_wait_for_a_child_by_its_number_goes_on_with_that_child(void *
 	}
 }
 
+/* What is asked about thread 10, which waits with a stack all the time. Threads from 11 on of its
+ * process sleep. */
+static struct why *ask_about(struct capture *capture, const struct hung *hung, uint32_t others)
+{
+	threads_named(capture, 10, 10 + others);
+	stacks_add(capture);
+	hang_add(capture, hung);
+	for (uint32_t i = 0; i < others; i++)
+		waits(capture, CAPTURE_START, (uint16_t)i, 11 + i, 0, S, NR_NANOSLEEP, 0, 0, 0);
+	return ask(capture, END_TS,
+		   &(struct why_query){.tid = 10,
+				       .from_ts = CAPTURE_START,
+				       .to_ts = END_TS,
+				       .names = &names});
+}
+
+/* A lock of Python says nothing of the thread that has to end. If there is only one, it is that. */
+static void test_a_wait_for_the_end_of_the_only_other_thread_goes_on_with_that(void **state)
+{
+	static const struct {
+		uint32_t stack, flags, others, culprit;
+		const char *cause;
+	} rows[] = {{PY_JOIN, WAFFLE_OPEN_WAIT_INSIDE, 1, 11, "sleep"},
+		    {PY_JOIN, WAFFLE_OPEN_WAIT_INSIDE, 2, 0, "lock"},
+		    {PY_JOIN, 0, 1, 0, "lock"}, /* it may have a timeout */
+		    {PY_WAIT, WAFFLE_OPEN_WAIT_INSIDE, 1, 0, "lock"}};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		struct hung hung = {.tid = 10,
+				    .flags = rows[i].flags,
+				    .stack = rows[i].stack,
+				    .syscall = NR_FUTEX,
+				    .lock = 0x7000,
+				    .expected = 2};
+		struct capture capture;
+		struct why *why = ask_about(&capture, &hung, rows[i].others);
+		const struct why_part *part = part_of(why, 0);
+
+		assert_string_equal(why_causes[part->cause].name, rows[i].cause);
+		assert_int_equal(tid_of(why->model, part->thread), rows[i].culprit);
+		assert_int_equal(part->grade,
+				 rows[i].culprit ? WHY_GRADE_LIKELY : WHY_GRADE_UNKNOWN);
+		done(&capture, why);
+	}
+}
+
+/* The functions show what the wait is for, but not who has to end it. */
+static void test_an_open_wait_for_a_lock_of_the_program_says_that_its_holder_is_unknown(void **state)
+{
+	static const struct {
+		uint32_t stack;
+		int syscall;
+		const char *cause, *grade, *object;
+	} rows[] = {
+		{PROGRAM, NR_EPOLL_WAIT, "lock", "likely",
+		 "a lock in PostgreSQL: its holder is not known"},
+		{STANDBY, NR_EPOLL_WAIT, "socket", "likely",
+		 "a synchronous standby of PostgreSQL, which has to confirm the commit"},
+		{PY_SHARED_LOCK, NR_FUTEX, "lock", "likely",
+		 "a lock of Python's multiprocessing: its holder is not known"},
+		{PY_SHARED_WAIT, NR_FUTEX, "unknown", "unknown", "futex 0x7000"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		struct hung hung = {.tid = 10,
+				    .stack = rows[i].stack,
+				    .syscall = rows[i].syscall,
+				    .lock = rows[i].syscall == NR_FUTEX ? 0x7000 : 0};
+		struct capture capture;
+		struct why *why = ask_about(&capture, &hung, 1);
+
+		check_part(why, 0, rows[i].cause, END_TS - CAPTURE_START, 0, rows[i].grade,
+			   rows[i].object);
+		done(&capture, why);
+	}
+}
+
 /* A client waits for a server that is known to have the other end. The server sleeps, or waits for
  * the client; if it has several threads, any of them may be the one that should answer. */
 static void test_a_wait_for_an_answer_goes_on_with_the_process_at_the_other_end(void **state)
@@ -1038,6 +1140,10 @@ int main(void)
 		cmocka_unit_test(test_owners_and_times_of_any_kind_are_read),
 		cmocka_unit_test(test_open_waits_have_the_file_that_was_read_at_the_end),
 		cmocka_unit_test(test_a_wait_for_a_child_by_its_number_goes_on_with_that_child),
+		cmocka_unit_test(
+			test_a_wait_for_the_end_of_the_only_other_thread_goes_on_with_that),
+		cmocka_unit_test(
+			test_an_open_wait_for_a_lock_of_the_program_says_that_its_holder_is_unknown),
 		cmocka_unit_test(
 			test_a_wait_for_an_answer_goes_on_with_the_process_at_the_other_end),
 	};

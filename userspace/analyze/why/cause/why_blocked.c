@@ -13,6 +13,7 @@
 #include "analyze/why/hang/why_hang.h"
 #include "analyze/why/lookup/why_evidence.h"
 #include "analyze/why/lookup/why_futex.h"
+#include "analyze/why/lookup/why_lock_names.h"
 #include "analyze/why/lookup/why_lookup.h"
 #include "analyze/why/lookup/why_peers.h"
 #include "analyze/why/lookup/why_signals.h"
@@ -236,6 +237,25 @@ static struct why_verdict at_child(struct why_walk *walk, struct why_blocked *bl
 	return why_blocked_follow(walk, blocked, child, WHY_GRADE_LIKELY);
 }
 
+/* The wait for the end of a thread goes on when the capture ends, and the process has only one other
+ * thread: that is the one that has to end. */
+static struct why_verdict at_last_thread(struct why_walk *walk, struct why_blocked *blocked)
+{
+	const struct model_open_wait *wait = model_open_wait_of(walk->model, blocked->thread);
+	uint32_t other;
+
+	if (!wait || wait->from_ts != blocked->interval->from_ts ||
+	    !(wait->flags & WAFFLE_OPEN_WAIT_INSIDE) ||
+	    !why_hang_is_join(walk->model, walk->names, wait))
+		return WHY_UNDECIDED;
+	other = why_only_other_thread(walk, blocked->thread);
+	if (other == MODEL_NONE || why_walk_is_on_path(walk, other))
+		return WHY_UNDECIDED;
+	walk->path[walk->depth - 1].by = other;
+	walk->path[walk->depth - 1].owned = true;
+	return why_blocked_follow(walk, blocked, other, WHY_GRADE_LIKELY);
+}
+
 /* The wait goes on when the capture ends, and only a thread of the process could end it, which has
  * no other one. A handler of a signal could as well. */
 static struct why_verdict at_left_alone(struct why_walk *walk, struct why_blocked *blocked)
@@ -250,6 +270,17 @@ static struct why_verdict at_left_alone(struct why_walk *walk, struct why_blocke
 	walk->path[walk->depth - 1].meaning =
 		strtab_put(walk->why->texts, LEFT_ALONE_TEXT, strlen(LEFT_ALONE_TEXT));
 	return why_blocked_end(walk, blocked, WHY_LOCK, WHY_GRADE_LIKELY, blocked->thread);
+}
+
+#define HOLDER_TEXT "its holder is not known"
+
+/* The functions of the program show what it waits for. */
+static struct why_verdict at_program_lock(struct why_walk *walk, struct why_blocked *blocked,
+					  enum why_cause cause)
+{
+	if (cause == WHY_LOCK)
+		blocked->object = why_blocked_object_with(walk, blocked->object, HOLDER_TEXT);
+	return why_blocked_end(walk, blocked, cause, WHY_GRADE_LIKELY, MODEL_NONE);
 }
 
 /* The awaited event did not come. The wait shows what it is for, but not who has to end it. */
@@ -268,6 +299,8 @@ static struct why_verdict at_open(struct why_walk *walk, struct why_blocked *blo
 	else if (why_is_terminal(blocked->facts.object))
 		cause = WHY_PIPE;
 	walk->path[walk->depth - 1].meaning = strtab_put(walk->why->texts, text, strlen(text));
+	if (blocked->program_lock)
+		return at_program_lock(walk, blocked, cause);
 	/* Another thread waits for this one, which need not end soon. */
 	if (cause == WHY_UNKNOWN && blocked->link)
 		return why_verdict_end(walk, why_cause_behind(blocked->link),
@@ -286,6 +319,8 @@ static struct why_verdict by_other_end(struct why_walk *walk, struct why_blocked
 		verdict = at_held(walk, blocked);
 	if (verdict.kind == WHY_VERDICT_NONE)
 		verdict = at_child(walk, blocked);
+	if (verdict.kind == WHY_VERDICT_NONE)
+		verdict = at_last_thread(walk, blocked);
 	if (verdict.kind == WHY_VERDICT_NONE)
 		verdict = at_left_alone(walk, blocked);
 	return verdict.kind == WHY_VERDICT_NONE ? at_open(walk, blocked, text) : verdict;
@@ -604,7 +639,10 @@ static void find_program_lock(struct why_walk *walk, struct why_blocked *blocked
 		return;
 	blocked->grade = why_grade_least(blocked->grade, WHY_GRADE_LIKELY);
 	if (blocked->kind != WAIT_SLEEP)
-		blocked->kind = WAIT_MUTEX;
+		blocked->kind = why_lock_is_answer(
+					strtab_get(walk->why->texts, blocked->program_lock))
+					? WAIT_SOCKET
+					: WAIT_MUTEX;
 }
 
 /* The step has the descriptor or futex as its object. */

@@ -47,6 +47,9 @@ struct why_verdict why_blocked_end(struct why_walk *walk, const struct why_block
 struct why_verdict why_blocked_follow(struct why_walk *walk, const struct why_blocked *blocked,
 				      uint32_t thread, enum why_grade grade);
 
+/* The cause of the part says what the chain says, too: "socket:[7] (tcp …): neither end sends". */
+uint32_t why_blocked_object_with(struct why_walk *walk, uint32_t object, const char *text);
+
 /* Both ends of the connection wait for each other: a packet was held back or lost on its way. */
 struct why_verdict why_blocked_neither_sends(struct why_walk *walk, struct why_blocked *blocked);
 /* A client waits for the answer of a server, and something else ends the wait: a timeout, a signal

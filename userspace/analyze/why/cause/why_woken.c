@@ -85,8 +85,7 @@ static bool is_of_tcp(const struct store_object *object)
 			  descriptor_is_epoll(object->name));
 }
 
-/* The cause of the part says what the chain says, too: "socket:[7] (tcp …): neither end sends". */
-static uint32_t object_with(struct why_walk *walk, uint32_t object, const char *text)
+uint32_t why_blocked_object_with(struct why_walk *walk, uint32_t object, const char *text)
 {
 	char *whole = NULL;
 	size_t len = 0;
@@ -110,7 +109,7 @@ struct why_verdict why_blocked_neither_sends(struct why_walk *walk, struct why_b
 	walk->path[walk->depth - 1].meaning = strtab_put(walk->why->texts, text, strlen(text));
 	if (resent)
 		blocked->object = resent->object;
-	blocked->object = object_with(walk, blocked->object, text);
+	blocked->object = why_blocked_object_with(walk, blocked->object, text);
 	return why_blocked_end(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY, MODEL_NONE);
 }
 
