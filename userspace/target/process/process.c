@@ -284,6 +284,24 @@ void process_comm(pid_t pid, char comm[16])
 	snprintf(comm, 16, "%.15s", text);
 }
 
+/* The value of a line such as "State:\tt (tracing stop)"; "": there is no such line. */
+static const char *status_value(const char *status, const char *key)
+{
+	const char *line = strstr(status, key);
+
+	return line ? line + strlen(key) : "";
+}
+
+pid_t process_tracer(pid_t tid)
+{
+	char text[1024]; /* both lines are among the first ones */
+	ssize_t len = proc_read(tid, "status", false, text, sizeof(text));
+
+	if (len <= 0 || *status_value(text, "\nState:\t") != 't')
+		return 0;
+	return (pid_t)process_number(status_value(text, "\nTracerPid:\t"));
+}
+
 void process_cmdline(pid_t pid, char *text, size_t size)
 {
 	ssize_t len = proc_read(pid, "cmdline", true, text, size);

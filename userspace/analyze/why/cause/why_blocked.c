@@ -382,6 +382,9 @@ static struct why_verdict by_kind(struct why_walk *walk, struct why_blocked *blo
 	default:
 		break;
 	}
+	verdict = why_blocked_at_halted(walk, blocked);
+	if (verdict.kind != WHY_VERDICT_NONE)
+		return verdict;
 	if (given_up || (!known && blocked->interval->open))
 		return by_other_end(walk, blocked, given_up ? SIGNAL_TEXT : OPEN_TEXT);
 	if (!known && blocked->kind == WAIT_GIL)

@@ -127,7 +127,10 @@ bool why_go_is_any(struct why_walk *walk, const struct why_blocked *blocked);
 
 /* Sleeping, stopped, or held by waffle-bpf; in why_stopped.c. */
 struct why_verdict why_blocked_at_sleep(struct why_walk *walk, struct why_blocked *blocked);
-struct why_verdict why_blocked_at_stop(struct why_walk *walk, const struct why_blocked *blocked);
+struct why_verdict why_blocked_at_stop(struct why_walk *walk, struct why_blocked *blocked);
+/* What it waited for did not come, and the process that should have sent it is stopped. The chain
+ * continues there. Undecided if none is. */
+struct why_verdict why_blocked_at_halted(struct why_walk *walk, struct why_blocked *blocked);
 /* Whether waffle-bpf held a new program: the kernel asks it before it opens the file. */
 bool why_blocked_is_own_hold(const struct why_walk *walk, const struct why_blocked *blocked);
 struct why_verdict why_blocked_end_held(struct why_walk *walk, const struct why_blocked *blocked,

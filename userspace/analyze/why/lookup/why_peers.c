@@ -443,6 +443,14 @@ static uint32_t pid_on_host_of(const struct model *model, uint32_t pid, uint32_t
 	return model->host_count > 1 ? store_pid_of(store_pid_host(pid), real) : real;
 }
 
+uint32_t why_main_thread(const struct why_walk *walk, uint32_t thread)
+{
+	uint32_t pid = walk->model->threads.data[thread].pid;
+	uint32_t found = map_get(&walk->main_threads, pid);
+
+	return found != MAP_NONE && model_is_traced(walk->model, found) ? found : thread;
+}
+
 uint32_t why_child_with_pid(const struct why_walk *walk, uint32_t pid, uint32_t number)
 {
 	const struct model *model = walk->model;
