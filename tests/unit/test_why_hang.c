@@ -1112,6 +1112,156 @@ static void test_a_wait_for_an_answer_goes_on_with_the_process_at_the_other_end(
 	}
 }
 
+static void process_add(struct capture *capture, uint32_t pid, uint32_t ppid, const char *title)
+{
+	struct store_process process = {pid, ppid, CAPTURE_START, title};
+	struct error err = ERROR_INIT;
+
+	capture_must(store_writer_add_process(capture->writer, &process, &err), err);
+	named(capture, pid, pid, "t");
+}
+
+#define T WAFFLE_TASK_STOPPED
+
+/* A client's wait for an answer ends by a timeout. All threads of its server are stopped, or all but
+ * one, or only until then. The connection of the last row is another one of the same server. */
+static void test_a_server_that_is_stopped_gives_no_answer(void **state)
+{
+	static const char stopped[] = "t (20), which is stopped";
+	static const struct {
+		uint16_t first, second;
+		bool goes_on;
+		const char *far, *cause, *object;
+	} rows[] = {
+		{T, T, false, "tcp 127.0.0.1:80 <-> 127.0.0.1:5", "stopped", stopped},
+		{T, S, false, "tcp 127.0.0.1:80 <-> 127.0.0.1:5", "timer",
+		 "socket:[1] (tcp 127.0.0.1:5 <-> 127.0.0.1:80)"},
+		{T, T, true, "tcp 127.0.0.1:80 <-> 127.0.0.1:5", "timer",
+		 "socket:[1] (tcp 127.0.0.1:5 <-> 127.0.0.1:80)"},
+		{T, T, false, "tcp 127.0.0.1:80 <-> 127.0.0.1:6", "stopped", stopped},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		struct store_object near = {.pid = 10,
+					    .ino = 1,
+					    .name = "socket:[1]",
+					    .detail = "tcp 127.0.0.1:5 <-> 127.0.0.1:80"};
+		struct store_object far = {
+			.pid = 20, .ino = 2, .name = "socket:[2]", .detail = rows[i].far};
+		struct error err = ERROR_INIT;
+		struct capture capture;
+		struct why *why;
+		bool timer;
+
+		capture_begin(&capture, true);
+		process_add(&capture, 10, 1, "t");
+		process_add(&capture, 20, 1, "t");
+		named(&capture, 21, 20, "t");
+		capture_must(store_writer_add_object(capture.writer, &near, &err), err);
+		capture_must(store_writer_add_object(capture.writer, &far, &err), err);
+		kernel_stack(&capture, 0x900, "hrtimer_wakeup");
+		waits(&capture, CAPTURE_START, 0, 20, 0, rows[i].first, NR_READ, 7, 0, 0);
+		waits(&capture, CAPTURE_START, 1, 21, 0, rows[i].second, NR_READ, 8, 0, 0);
+		waits(&capture, CAPTURE_START, 3, 10, 0, S, NR_POLL, 7, 1, 5);
+		if (rows[i].goes_on)
+			gets(&capture, 3000000, 0, 0, 20, 0, 3000000, HARD);
+		gets(&capture, 5000000, 3, 0, 10, 0, 5000000, HARD);
+		wait_details(&capture, CAPTURE_START, 5000000, 10, 1, 0, 0);
+		wake_details(&capture, 5000000, 0, 10, 1, HARD);
+		why = ask(
+			&capture, END_TS,
+			&(struct why_query){.tid = 10, .from_ts = CAPTURE_START, .to_ts = 5000000});
+		timer = !strcmp(rows[i].cause, "timer");
+		check_part(why, 0, rows[i].cause, 5000000 - CAPTURE_START, timer ? 10 : 0,
+			   timer ? "certain" : "likely", rows[i].object);
+		done(&capture, why);
+	}
+}
+
+/* The tracer has stopped the thread that is waited for. */
+static void test_the_tracer_of_a_stopped_thread_is_to_blame(void **state)
+{
+	struct waffle_rec_state stopped = {.rec = {CAPTURE_START, 11, WAFFLE_REC_STATE, 0},
+					   .tgid = CAPTURE_PID,
+					   .state = WAFFLE_THREAD_BLOCKED,
+					   .task_state = WAFFLE_TASK_TRACED,
+					   .syscall = NR_POLL};
+	struct waffle_rec_open_wait open = {.rec = {END_TS, 11, WAFFLE_REC_OPEN_WAIT, 0},
+					    .tracer_pid = 77,
+					    .tracer_comm = "gdb"};
+	struct capture capture;
+	struct why *why;
+	char *text;
+
+	(void)state;
+	threads_named(&capture, 10, 11);
+	hangs_from_begin(&capture, 10, 11, WAFFLE_OPEN_WAIT_WORD);
+	capture_add(&capture, &stopped);
+	stopped.rec.ts = END_TS;
+	stopped.at_end = 1;
+	capture_add(&capture, &stopped);
+	capture_add(&capture, &open);
+	why = ask(&capture, END_TS,
+		  &(struct why_query){.tid = 10, .from_ts = CAPTURE_START, .to_ts = END_TS});
+	check_part(why, 0, "stopped", END_TS - CAPTURE_START, 77, "likely",
+		   "which has stopped t (11)");
+	text = text_of(&capture, print_waits);
+	assert_non_null(strstr(text, "t (11) is stopped by gdb (77), which traces it, in poll, since "
+				     "before the capture began\n"));
+	free(text);
+	done(&capture, why);
+}
+
+/* A server process of PostgreSQL waits for a lock. Others of the same parent were idle in a
+ * transaction when the capture began, or are of another PostgreSQL. */
+static void test_the_only_session_idle_in_a_transaction_may_hold_a_lock(void **state)
+{
+	static const char idle[] = "postgres: app shop 127.0.0.1(49032) idle in transaction";
+	static const char unknown[] = "a lock in PostgreSQL: its holder is not known";
+	static const struct {
+		uint32_t parent;
+		const char *first, *second;
+		uint64_t moves_ts; /* when the first one goes on; 0: never */
+		const char *object;
+	} rows[] = {
+		{5, idle, "postgres: app shop 127.0.0.1(49033) idle", 0,
+		 "a lock in PostgreSQL: may be held by t (20), which is idle in a transaction"},
+		{5, idle, idle, 0, unknown},
+		{5, idle, "t", 5000000, unknown},
+		{5, "postgres: app shop 127.0.0.1(49032) idle in transaction (aborted)", "t", 0,
+		 unknown},
+		{5, "cat idle in transaction", "t", 0, unknown},
+		{6, idle, "t", 0, unknown},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		struct hung hung = {.tid = 10, .stack = PROGRAM, .syscall = NR_EPOLL_WAIT};
+		struct capture capture;
+		struct why *why;
+
+		capture_begin(&capture, true);
+		stacks_add(&capture);
+		process_add(&capture, 20, rows[i].parent, rows[i].first);
+		process_add(&capture, 21, 5, rows[i].second);
+		process_add(&capture, CAPTURE_PID, 5, "postgres: app shop 127.0.0.1(49036) UPDATE");
+		named(&capture, 10, CAPTURE_PID, "t");
+		hang_add(&capture, &hung);
+		waits(&capture, CAPTURE_START, 0, 20, 0, S, NR_EPOLL_WAIT, 7, 0, 0);
+		waits(&capture, CAPTURE_START, 1, 21, 0, S, NR_EPOLL_WAIT, 7, 0, 0);
+		if (rows[i].moves_ts)
+			gets(&capture, rows[i].moves_ts, 0, 0, 20, 0, rows[i].moves_ts, SOFT);
+		why = ask(&capture, END_TS,
+			  &(struct why_query){.tid = 10,
+					      .from_ts = CAPTURE_START,
+					      .to_ts = END_TS,
+					      .names = &names});
+		check_part(why, 0, "lock", END_TS - CAPTURE_START, 0, "likely", rows[i].object);
+		done(&capture, why);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1144,6 +1294,9 @@ int main(void)
 			test_a_wait_for_the_end_of_the_only_other_thread_goes_on_with_that),
 		cmocka_unit_test(
 			test_an_open_wait_for_a_lock_of_the_program_says_that_its_holder_is_unknown),
+		cmocka_unit_test(test_a_server_that_is_stopped_gives_no_answer),
+		cmocka_unit_test(test_the_tracer_of_a_stopped_thread_is_to_blame),
+		cmocka_unit_test(test_the_only_session_idle_in_a_transaction_may_hold_a_lock),
 		cmocka_unit_test(
 			test_a_wait_for_an_answer_goes_on_with_the_process_at_the_other_end),
 	};

@@ -278,7 +278,7 @@ static struct why_verdict at_left_alone(struct why_walk *walk, struct why_blocke
 static struct why_verdict at_program_lock(struct why_walk *walk, struct why_blocked *blocked,
 					  enum why_cause cause)
 {
-	if (cause == WHY_LOCK)
+	if (cause == WHY_LOCK && !blocked->may_be_held)
 		blocked->object = why_blocked_object_with(walk, blocked->object, HOLDER_TEXT);
 	return why_blocked_end(walk, blocked, cause, WHY_GRADE_LIKELY, MODEL_NONE);
 }
@@ -648,6 +648,27 @@ static void find_program_lock(struct why_walk *walk, struct why_blocked *blocked
 					: WAIT_MUTEX;
 }
 
+/* Adds the session that may hold a lock of PostgreSQL, unless another thread is known to have
+ * released the lock. */
+static void add_session(struct why_walk *walk, struct why_blocked *blocked)
+{
+	const struct model *model = walk->model;
+	uint32_t session;
+	char text[128];
+
+	if (!why_lock_is_of_transaction(strtab_get(walk->why->texts, blocked->object)) ||
+	    (model_is_traced(model, blocked->waker.thread) && !blocked->waker.interrupt))
+		return;
+	session = why_idle_session(walk, blocked->thread, blocked->to);
+	if (session == MODEL_NONE)
+		return;
+	snprintf(text, sizeof(text), "may be held by %.64s (%u), which is idle in a transaction",
+		 model_thread_name(model, session),
+		 model_pid_real(model, model->threads.data[session].tid));
+	blocked->object = why_blocked_object_with(walk, blocked->object, text);
+	blocked->may_be_held = true;
+}
+
 /* The step has the descriptor or futex as its object. */
 static void set_program_lock(struct why_walk *walk, struct why_blocked *blocked,
 			     struct why_step *step)
@@ -657,6 +678,7 @@ static void set_program_lock(struct why_walk *walk, struct why_blocked *blocked,
 			   strtab_get(walk->why->texts, blocked->program_lock));
 
 	blocked->object = blocked->program_lock;
+	add_session(walk, blocked);
 	if (!step->meaning && len < (int)sizeof(text))
 		step->meaning = strtab_put(walk->why->texts, text, (size_t)len);
 }

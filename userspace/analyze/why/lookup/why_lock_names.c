@@ -14,16 +14,19 @@ struct lock_row {
 
 #define STANDBY_TEXT "a synchronous standby of PostgreSQL, which has to confirm the commit"
 
+/* PostgreSQL's wait for a lock of its table of locks. */
+#define PROC_SLEEP "ProcSleep "
+
 /* Functions of who waits. */
 static const struct lock_row locks[] = {
 	{"sqlite3InvokeBusyHandler sqliteDefaultBusyCallback btreeInvokeBusyHandler ", NULL,
 	 "the lock of an SQLite database: its holder is not recorded"},
-	{"ProcSleep ", "heap_update heap_delete heap_lock_tuple ",
+	{PROC_SLEEP, "heap_update heap_delete heap_lock_tuple ",
 	 "the lock of a row in PostgreSQL"},
-	{"ProcSleep ", "XactLockTableWait ", "the end of a transaction in PostgreSQL"},
-	{"ProcSleep ", "pg_advisory_* ", "an advisory lock in PostgreSQL"},
-	{"ProcSleep ", "LockRelation* ", "the lock of a table in PostgreSQL"},
-	{"ProcSleep ", "LockAcquire* ", "a lock in PostgreSQL"},
+	{PROC_SLEEP, "XactLockTableWait ", "the end of a transaction in PostgreSQL"},
+	{PROC_SLEEP, "pg_advisory_* ", "an advisory lock in PostgreSQL"},
+	{PROC_SLEEP, "LockRelation* ", "the lock of a table in PostgreSQL"},
+	{PROC_SLEEP, "LockAcquire* ", "a lock in PostgreSQL"},
 	{"LWLockAcquire* LWLockWaitForVar ", NULL, "a lock of shared memory in PostgreSQL"},
 	{"SyncRepWaitForLSN ", NULL, STANDBY_TEXT},
 	{"MDL_wait::timed_wait* ", "Item_func_get_lock::val_int* ",
@@ -70,6 +73,14 @@ const char *why_lock_awaited(const char *const *functions, uint32_t count)
 bool why_lock_is_answer(const char *object)
 {
 	return !strcmp(object, STANDBY_TEXT);
+}
+
+bool why_lock_is_of_transaction(const char *object)
+{
+	for (size_t i = 0; i < sizeof(locks) / sizeof(locks[0]); i++)
+		if (!strcmp(locks[i].waits, PROC_SLEEP) && !strcmp(locks[i].object, object))
+			return true;
+	return false;
 }
 
 /* A thread that enters a monitor may first have to wait for the collector of garbage. */
