@@ -1131,14 +1131,15 @@ static void test_a_server_that_is_stopped_gives_no_answer(void **state)
 	static const struct {
 		uint16_t first, second;
 		bool goes_on;
-		const char *far, *cause, *object;
+		uint32_t culprit;
+		const char *far, *cause, *grade, *object;
 	} rows[] = {
-		{T, T, false, "tcp 127.0.0.1:80 <-> 127.0.0.1:5", "stopped", stopped},
-		{T, S, false, "tcp 127.0.0.1:80 <-> 127.0.0.1:5", "timer",
+		{T, T, false, 0, "tcp 127.0.0.1:80 <-> 127.0.0.1:5", "stopped", "likely", stopped},
+		{T, S, false, 10, "tcp 127.0.0.1:80 <-> 127.0.0.1:5", "timer", "certain",
 		 "socket:[1] (tcp 127.0.0.1:5 <-> 127.0.0.1:80)"},
-		{T, T, true, "tcp 127.0.0.1:80 <-> 127.0.0.1:5", "timer",
+		{T, T, true, 10, "tcp 127.0.0.1:80 <-> 127.0.0.1:5", "timer", "likely",
 		 "socket:[1] (tcp 127.0.0.1:5 <-> 127.0.0.1:80)"},
-		{T, T, false, "tcp 127.0.0.1:80 <-> 127.0.0.1:6", "stopped", stopped},
+		{T, T, false, 0, "tcp 127.0.0.1:80 <-> 127.0.0.1:6", "stopped", "likely", stopped},
 	};
 
 	(void)state;
@@ -1152,7 +1153,6 @@ static void test_a_server_that_is_stopped_gives_no_answer(void **state)
 		struct error err = ERROR_INIT;
 		struct capture capture;
 		struct why *why;
-		bool timer;
 
 		capture_begin(&capture, true);
 		process_add(&capture, 10, 1, "t");
@@ -1172,9 +1172,8 @@ static void test_a_server_that_is_stopped_gives_no_answer(void **state)
 		why = ask(
 			&capture, END_TS,
 			&(struct why_query){.tid = 10, .from_ts = CAPTURE_START, .to_ts = 5000000});
-		timer = !strcmp(rows[i].cause, "timer");
-		check_part(why, 0, rows[i].cause, 5000000 - CAPTURE_START, timer ? 10 : 0,
-			   timer ? "certain" : "likely", rows[i].object);
+		check_part(why, 0, rows[i].cause, 5000000 - CAPTURE_START, rows[i].culprit,
+			   rows[i].grade, rows[i].object);
 		done(&capture, why);
 	}
 }

@@ -292,12 +292,26 @@ static const char *status_value(const char *status, const char *key)
 	return line ? line + strlen(key) : "";
 }
 
+/* Reads the first lines of a thread's status, and returns its state: 'T' if a signal has stopped it,
+ * 't' if its tracer has; 0: unknown. */
+static char status_read(pid_t tid, char text[1024])
+{
+	return proc_read(tid, "status", false, text, 1024) > 0 ? *status_value(text, "\nState:\t")
+								: 0;
+}
+
+bool process_is_stopped(pid_t tid)
+{
+	char text[1024], state = status_read(tid, text);
+
+	return state == 'T' || state == 't';
+}
+
 pid_t process_tracer(pid_t tid)
 {
-	char text[1024]; /* both lines are among the first ones */
-	ssize_t len = proc_read(tid, "status", false, text, sizeof(text));
+	char text[1024];
 
-	if (len <= 0 || *status_value(text, "\nState:\t") != 't')
+	if (status_read(tid, text) != 't')
 		return 0;
 	return (pid_t)process_number(status_value(text, "\nTracerPid:\t"));
 }

@@ -9,9 +9,11 @@
 #include "analyze/why/lookup/why_evidence.h"
 #include "analyze/why/lookup/why_halted.h"
 #include "analyze/why/lookup/why_lookup.h"
+#include "analyze/why/lookup/why_peers_wait.h"
 #include "analyze/why/parts/why_sums.h"
 #include "analyze/why/why_verdict.h"
 #include "analyze/why/why_walk_types.h"
+#include "target/process/descriptors.h"
 #include "util/memory.h"
 
 struct why_verdict why_blocked_at_sleep(struct why_walk *walk, struct why_blocked *blocked)
@@ -138,7 +140,13 @@ struct why_verdict why_blocked_at_halted(struct why_walk *walk, struct why_block
 	if ((blocked->kind != WAIT_SOCKET && blocked->kind != WAIT_POLL) || !object ||
 	    (blocked->waker.thread != MODEL_NONE && !blocked->waker.interrupt))
 		return WHY_UNDECIDED;
-	peer = why_halted_peer(walk, object, blocked->from, blocked->to);
+	/* A thread that is in no span, and that nobody waits for, waits for whatever comes. */
+	if (descriptor_is_epoll(object->name))
+		peer = blocked->waiting.outside
+			       ? MODEL_NONE
+			       : why_peer_stopped(walk, object, blocked->from, blocked->to);
+	else
+		peer = why_halted_peer(walk, object, blocked->from, blocked->to);
 	if (peer == MODEL_NONE || why_walk_is_on_path(walk, peer))
 		return WHY_UNDECIDED;
 	step->by = peer;
