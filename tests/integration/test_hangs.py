@@ -383,6 +383,54 @@ def test_a_server_that_is_stopped_is_why_its_client_gets_no_answer(waffle, start
         assert f"{name} ({server.pid}) is stopped by " in text
 
 
+PROXY = """
+import selectors, socket, sys
+backend = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+backend.recv(1)
+client = None
+for port in range(20000, 30000):  # below those of clients
+    try:
+        listener = socket.create_server(("127.0.0.1", port))
+        break
+    except OSError:
+        pass
+loop = selectors.EpollSelector()
+for each in backend, listener:
+    loop.register(each, selectors.EVENT_READ)
+print("ready", listener.getsockname()[1], flush=True)
+while True:
+    for key, _ in loop.select(0.1):
+        if key.fileobj is listener:
+            client, _ = listener.accept()
+            loop.register(client, selectors.EVENT_READ)
+            client.sendall(b"x")
+        elif key.fileobj is client:
+            backend.sendall(client.recv(100))
+        else:
+            client.sendall(backend.recv(100))
+"""
+
+
+def test_a_loop_that_waits_for_a_stopped_process_names_it(waffle, start):
+    server = start(sys.executable, "-c", SERVER)
+    proxy = start(sys.executable, "-c", PROXY, server.until("ready"))
+    client = start(sys.executable, "-c", CLIENT, proxy.until("ready"))
+    client.until("ready")
+    os.kill(server.pid, signal.SIGSTOP)
+    wait_until(lambda: state_of(pathlib.Path(f"/proc/{server.pid}")) == "T", "stopped")
+    path = waffle.path()
+    pids = [word for program in (client, proxy, server) for word in ("--pid", program.pid)]
+    waffle.ok("attach", *pids, "--duration", "900ms", "-o", path, "--no-report", "--stacks", "sched")
+    text = waffle.ok("why", "--thread", client.pid, path).stdout
+    [instance] = asker(waffle)(path, "--thread", client.pid)["instances"]
+    cause = instance["causes"][0]
+    assert (cause["cause"], cause["grade"]) == ("stopped", "likely")
+    assert cause["duration_ns"] > instance["duration_ns"] / 4  # some kernels do not report each timeout
+    assert f"{interpreter_name(server)} ({server.pid}), which is stopped since before the capture began" in text
+    [proxied] = asker(waffle)(path, "--thread", proxy.pid)["instances"]  # in no span, so it only waits for events
+    assert "stopped" not in [cause["cause"] for cause in proxied["causes"]]
+
+
 IDLE = """
 import queue, sys, threading, time
 from concurrent.futures import ThreadPoolExecutor

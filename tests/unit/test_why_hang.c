@@ -983,10 +983,8 @@ static struct why *ask_about(struct capture *capture, const struct hung *hung, u
 	for (uint32_t i = 0; i < others; i++)
 		waits(capture, CAPTURE_START, (uint16_t)i, 11 + i, 0, S, NR_NANOSLEEP, 0, 0, 0);
 	return ask(capture, END_TS,
-		   &(struct why_query){.tid = 10,
-				       .from_ts = CAPTURE_START,
-				       .to_ts = END_TS,
-				       .names = &names});
+		   &(struct why_query){
+			   .tid = 10, .from_ts = CAPTURE_START, .to_ts = END_TS, .names = &names});
 }
 
 /* A lock of Python says nothing of the thread that has to end. If there is only one, it is that. */
@@ -1021,7 +1019,8 @@ static void test_a_wait_for_the_end_of_the_only_other_thread_goes_on_with_that(v
 }
 
 /* The functions show what the wait is for, but not who has to end it. */
-static void test_an_open_wait_for_a_lock_of_the_program_says_that_its_holder_is_unknown(void **state)
+static void
+test_an_open_wait_for_a_lock_of_the_program_says_that_its_holder_is_unknown(void **state)
 {
 	static const struct {
 		uint32_t stack;
@@ -1123,8 +1122,8 @@ static void process_add(struct capture *capture, uint32_t pid, uint32_t ppid, co
 
 #define T WAFFLE_TASK_STOPPED
 
-/* A client's wait for an answer ends by a timeout. All threads of its server are stopped, or all but
- * one, or only until then. The connection of the last row is another one of the same server. */
+/* A client's wait for an answer ends by a timeout. All threads of its server are stopped, or all
+ * but one, or only until then. The connection of the last row is another one of the same server. */
 static void test_a_server_that_is_stopped_gives_no_answer(void **state)
 {
 	static const char stopped[] = "t (20), which is stopped";
@@ -1206,8 +1205,9 @@ static void test_the_tracer_of_a_stopped_thread_is_to_blame(void **state)
 	check_part(why, 0, "stopped", END_TS - CAPTURE_START, 77, "likely",
 		   "which has stopped t (11)");
 	text = text_of(&capture, print_waits);
-	assert_non_null(strstr(text, "t (11) is stopped by gdb (77), which traces it, in poll, since "
-				     "before the capture began\n"));
+	assert_non_null(strstr(text,
+			       "t (11) is stopped by gdb (77), which traces it, in poll, since "
+			       "before the capture began\n"));
 	free(text);
 	done(&capture, why);
 }

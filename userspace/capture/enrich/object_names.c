@@ -557,8 +557,7 @@ static bool halted_name(uint64_t ino, const char *detail, void *arg)
 	snprintf(found->detail, sizeof(found->detail), "%s", detail);
 	row->kind = OBJECT_FIXED;
 	row->looked_ts = clock_monotonic_ns();
-	sockets->result =
-		row_write(sockets->names, row, (uint32_t)sockets->pid, sockets->err);
+	sockets->result = row_write(sockets->names, row, (uint32_t)sockets->pid, sockets->err);
 	return !sockets->result;
 }
 

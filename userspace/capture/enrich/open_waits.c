@@ -339,8 +339,7 @@ void open_waits_examine(struct open_waits *waits)
 		struct examined process = next_process(waits, first);
 
 		for (size_t i = first; i < process.end && clock_monotonic_ns() < owners_ns; i++)
-			tracer_examine(&waits->list.data[i],
-				       i ? &waits->list.data[i - 1] : NULL);
+			tracer_examine(&waits->list.data[i], i ? &waits->list.data[i - 1] : NULL);
 		for (size_t i = first;
 		     process.open && i < process.end && clock_monotonic_ns() < owners_ns; i++)
 			awaited_examine(waits, &waits->list.data[i], &process);

@@ -292,12 +292,12 @@ static const char *status_value(const char *status, const char *key)
 	return line ? line + strlen(key) : "";
 }
 
-/* Reads the first lines of a thread's status, and returns its state: 'T' if a signal has stopped it,
- * 't' if its tracer has; 0: unknown. */
+/* Reads the first lines of a thread's status, and returns its state: 'T' if a signal has stopped
+ * it, 't' if its tracer has; 0: unknown. */
 static char status_read(pid_t tid, char text[1024])
 {
 	return proc_read(tid, "status", false, text, 1024) > 0 ? *status_value(text, "\nState:\t")
-								: 0;
+							       : 0;
 }
 
 bool process_is_stopped(pid_t tid)

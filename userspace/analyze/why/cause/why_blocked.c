@@ -237,8 +237,8 @@ static struct why_verdict at_child(struct why_walk *walk, struct why_blocked *bl
 	return why_blocked_follow(walk, blocked, child, WHY_GRADE_LIKELY);
 }
 
-/* The wait for the end of a thread goes on when the capture ends, and the process has only one other
- * thread: that is the one that has to end. */
+/* The wait for the end of a thread goes on when the capture ends, and the process has only one
+ * other thread: that is the one that has to end. */
 static struct why_verdict at_last_thread(struct why_walk *walk, struct why_blocked *blocked)
 {
 	const struct model_open_wait *wait = model_open_wait_of(walk->model, blocked->thread);
@@ -642,10 +642,10 @@ static void find_program_lock(struct why_walk *walk, struct why_blocked *blocked
 		return;
 	blocked->grade = why_grade_least(blocked->grade, WHY_GRADE_LIKELY);
 	if (blocked->kind != WAIT_SLEEP)
-		blocked->kind = why_lock_is_answer(
-					strtab_get(walk->why->texts, blocked->program_lock))
-					? WAIT_SOCKET
-					: WAIT_MUTEX;
+		blocked->kind =
+			why_lock_is_answer(strtab_get(walk->why->texts, blocked->program_lock))
+				? WAIT_SOCKET
+				: WAIT_MUTEX;
 }
 
 /* Adds the session that may hold a lock of PostgreSQL, unless another thread is known to have

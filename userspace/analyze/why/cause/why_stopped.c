@@ -92,10 +92,11 @@ static uint32_t stopped_text(struct why_walk *walk, const struct why_blocked *bl
 	const char *name = model_thread_name(model, blocked->thread);
 	uint32_t tid = model_pid_real(model, model->threads.data[blocked->thread].tid);
 	char text[128];
-	int len = has_tracer
-			  ? snprintf(text, sizeof(text), "which has stopped %.64s (%u)", name, tid)
-			  : snprintf(text, sizeof(text), "%.64s (%u), which is stopped%s", name, tid,
-				     wait && wait->before ? " since before the capture began" : "");
+	int len =
+		has_tracer
+			? snprintf(text, sizeof(text), "which has stopped %.64s (%u)", name, tid)
+			: snprintf(text, sizeof(text), "%.64s (%u), which is stopped%s", name, tid,
+				   wait && wait->before ? " since before the capture began" : "");
 
 	return strtab_put(walk->why->texts, text, (size_t)len);
 }

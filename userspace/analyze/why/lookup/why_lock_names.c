@@ -21,8 +21,7 @@ struct lock_row {
 static const struct lock_row locks[] = {
 	{"sqlite3InvokeBusyHandler sqliteDefaultBusyCallback btreeInvokeBusyHandler ", NULL,
 	 "the lock of an SQLite database: its holder is not recorded"},
-	{PROC_SLEEP, "heap_update heap_delete heap_lock_tuple ",
-	 "the lock of a row in PostgreSQL"},
+	{PROC_SLEEP, "heap_update heap_delete heap_lock_tuple ", "the lock of a row in PostgreSQL"},
 	{PROC_SLEEP, "XactLockTableWait ", "the end of a transaction in PostgreSQL"},
 	{PROC_SLEEP, "pg_advisory_* ", "an advisory lock in PostgreSQL"},
 	{PROC_SLEEP, "LockRelation* ", "the lock of a table in PostgreSQL"},

@@ -14,8 +14,8 @@
 /* "the lock of a row in PostgreSQL": what a thread waits for that has these functions on its stack;
  * NULL: no such lock is known. A name may be NULL: unknown. */
 const char *why_lock_awaited(const char *const *functions, uint32_t count);
-/* Whether this text of why_lock_awaited() is not a lock, but something that another program, perhaps
- * on another machine, has to answer. */
+/* Whether this text of why_lock_awaited() is not a lock, but something that another program,
+ * perhaps on another machine, has to answer. */
 bool why_lock_is_answer(const char *object);
 /* Whether this text of why_lock_awaited() is a lock of PostgreSQL that a session may hold until its
  * transaction ends. */

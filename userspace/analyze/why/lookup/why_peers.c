@@ -113,13 +113,13 @@ static void note_child(struct why_walk *walk, const struct model_process *proces
 									 : NO_PEER);
 }
 
-/* PostgreSQL's processes set their titles: "postgres: app shop 127.0.0.1(49032) idle in transaction".
- * A transaction that has failed, "idle in transaction (aborted)", holds no lock. */
+/* PostgreSQL's processes set their titles: "postgres: app shop 127.0.0.1(49032) idle in
+ * transaction". A transaction that has failed, "idle in transaction (aborted)", holds no lock. */
 #define SESSION_BEGIN "postgres: "
 #define SESSION_END " idle in transaction"
 
-/* Notes the process, which was idle in a transaction when the capture began, as the only such one of
- * its parent, or that there are several. */
+/* Notes the process, which was idle in a transaction when the capture began, as the only such one
+ * of its parent, or that there are several. */
 static void note_session(struct why_walk *walk, const struct model_process *process)
 {
 	const char *title = strtab_get(walk->model->strings, process->cmdline);
