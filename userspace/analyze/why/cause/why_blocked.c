@@ -716,6 +716,16 @@ static bool is_server_idle(const struct why_walk *walk, const struct why_blocked
 		blocked->facts.object && why_is_of_server(walk, blocked->facts.object));
 }
 
+/* A server that has not answered may wait for a process that is stopped. */
+static struct why_verdict at_silence(struct why_walk *walk, struct why_blocked *blocked)
+{
+	struct why_verdict verdict = blocked->link && blocked->link->unanswered
+					     ? why_blocked_at_halted(walk, blocked)
+					     : WHY_UNDECIDED;
+
+	return verdict.kind == WHY_VERDICT_NONE ? why_blocked_silent(walk, blocked) : verdict;
+}
+
 struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_stretch *stretch)
 {
 	uint32_t thread = stretch->thread;
@@ -769,7 +779,7 @@ struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_s
 	if (of_call)
 		verdict = by_call(walk, &blocked, &stretch->await);
 	else
-		verdict = why_blocked_silent(walk, &blocked);
+		verdict = at_silence(walk, &blocked);
 	if (verdict.kind == WHY_VERDICT_NONE && blocked.missed)
 		verdict = at_missed(walk, &blocked);
 	else if (verdict.kind == WHY_VERDICT_NONE && blocked.kind != WAIT_STOPPED)

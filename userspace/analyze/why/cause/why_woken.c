@@ -147,7 +147,6 @@ struct why_verdict why_blocked_unanswered(struct why_walk *walk, struct why_bloc
 struct why_verdict why_blocked_silent(struct why_walk *walk, struct why_blocked *blocked)
 {
 	struct why_step *step = &walk->path[walk->depth - 1];
-	struct why_verdict verdict = WHY_UNDECIDED;
 	bool loop;
 
 	if (!blocked->link || !blocked->link->unanswered || walk->depth < 2)
@@ -158,10 +157,6 @@ struct why_verdict why_blocked_silent(struct why_walk *walk, struct why_blocked 
 		 : why_socket_peer(walk, blocked->facts.object) !=
 			    walk->path[walk->depth - 2].thread)
 		return WHY_UNDECIDED;
-	if (loop)
-		verdict = why_blocked_at_halted(walk, blocked);
-	if (verdict.kind != WHY_VERDICT_NONE)
-		return verdict;
 	step->meaning = strtab_put(walk->why->texts, SILENT_TEXT, strlen(SILENT_TEXT));
 	blocked->object = blocked->link->object;
 	return why_blocked_end(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY,

@@ -39,7 +39,7 @@ static bool waits_at_other_end(struct why_walk *walk, uint32_t number, uint64_t 
 }
 
 /* What is at the other ends of the connections of an epoll instance. */
-struct ends {
+struct epoll_ends {
 	uint32_t waiting; /* so many threads wait there */
 	uint32_t stopped; /* main thread of a process that is stopped; MODEL_NONE: none */
 };
@@ -47,12 +47,12 @@ struct ends {
 /* Looks at all of them. False: something else is at one of them, or it is not known. The ones whose
  * process is stopped count if `from` is not 0. */
 static bool ends_find(struct why_walk *walk, const struct store_object *epoll, uint64_t from,
-		      uint64_t to, struct ends *ends)
+		      uint64_t to, struct epoll_ends *ends)
 {
 	const char *at = epoll->detail, *name = "socket:[";
 	unsigned unknown = 0;
 
-	*ends = (struct ends){.stopped = MODEL_NONE};
+	*ends = (struct epoll_ends){.stopped = MODEL_NONE};
 	/* The inodes in the text are those of the host. */
 	if (walk->model->host_count > 1 || strlen(at) > WATCHED_MAX)
 		return false;
@@ -81,7 +81,7 @@ static bool ends_find(struct why_walk *walk, const struct store_object *epoll, u
 
 bool why_peers_wait(struct why_walk *walk, const struct store_object *epoll, uint64_t ts)
 {
-	struct ends ends;
+	struct epoll_ends ends;
 
 	return ends_find(walk, epoll, 0, ts, &ends) && ends.waiting;
 }
@@ -89,7 +89,7 @@ bool why_peers_wait(struct why_walk *walk, const struct store_object *epoll, uin
 uint32_t why_peer_stopped(struct why_walk *walk, const struct store_object *epoll, uint64_t from,
 			  uint64_t to)
 {
-	struct ends ends;
+	struct epoll_ends ends;
 
 	return ends_find(walk, epoll, from, to, &ends) ? ends.stopped : MODEL_NONE;
 }
