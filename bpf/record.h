@@ -583,6 +583,9 @@ struct waffle_rec_open_wait {
 	__u64 lock;                     /* address of the futex; 0: it waits for none */
 	__u32 owner_tid;                /* 0: unknown */
 	__u32 flags;                    /* WAFFLE_OPEN_WAIT_* */
+	__u32 tracer_pid;               /* its tracer has stopped it; 0: it has not, or unknown */
+	__u32 reserved;
+	char tracer_comm[WAFFLE_COMM_BYTES];
 };
 /* The owner is that of a plain mutex of glibc, of a read-write lock of glibc that a writer holds,
  * or of a lock whose owner the kernel knows by the futex word (priority inheritance, robust). */

@@ -314,6 +314,123 @@ def test_a_deadlock_of_python_shows_though_other_threads_go_on(waffle, start, py
     assert answer["instances"][0]["thread"]["tid"] in [wait["thread"]["tid"] for wait in stuck]
 
 
+SERVER = """
+import socket
+listener = socket.create_server(("127.0.0.1", 0))
+print("ready", listener.getsockname()[1], flush=True)
+connection, _ = listener.accept()
+connection.sendall(b"x")
+while True:
+    connection.recv(100)
+"""
+CLIENT = """
+import socket, sys
+server = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+server.recv(1)
+print("ready", flush=True)
+server.settimeout(0.15)
+def asks():
+    while True:
+        server.sendall(b"x")
+        try:
+            server.recv(1)
+        except TimeoutError:
+            pass
+asks()
+"""
+TRACER = """
+import ctypes, os, sys, time
+pid = int(sys.argv[1])
+assert ctypes.CDLL(None).ptrace(16, pid, None, None) == 0  # PTRACE_ATTACH
+os.waitpid(pid, 0)
+print("ready", flush=True)
+time.sleep(1000)
+"""
+
+
+@pytest.mark.parametrize("way", ("signal", "tracer"))
+def test_a_server_that_is_stopped_is_why_its_client_gets_no_answer(waffle, start, way):
+    server = start(sys.executable, "-c", SERVER)
+    client = start(sys.executable, "-c", CLIENT, server.until("ready"))
+    client.until("ready")
+    if way == "signal":
+        os.kill(server.pid, signal.SIGSTOP)
+    else:
+        tracer = start(sys.executable, "-c", TRACER, server.pid)
+        tracer.until("ready")
+    wait_until(lambda: state_of(pathlib.Path(f"/proc/{server.pid}")) in "Tt", "stopped")
+    path = waffle.path()
+    waffle.ok("attach", "--pid", client.pid, "--pid", server.pid, "--duration", "900ms", "-o", path, "--no-report",
+              "--stacks", "sched")
+    answer = asker(waffle)(path)
+    text = waffle.ok("why", path).stdout
+    if way == "tracer":
+        tracer.process.kill()
+        tracer.process.wait()
+    os.kill(server.pid, signal.SIGCONT)
+    [wait] = [wait for wait in answer["open_waits"] if wait["thread"]["tid"] == server.pid]
+    [instance] = answer["instances"]
+    cause, name = instance["causes"][0], interpreter_name(server)
+    assert instance["thread"]["tid"] == client.pid
+    assert (cause["cause"], cause["grade"]) == ("stopped", "likely")
+    assert cause["duration_ns"] > instance["duration_ns"] / 2
+    if way == "signal":
+        assert "tracer" not in wait and cause["culprit"]["tid"] is None
+        assert f"{name} ({server.pid}), which is stopped since before the capture began" in text
+    else:
+        assert wait["tracer"]["tid"] == cause["culprit"]["tid"] == tracer.pid
+        assert f"({tracer.pid}), which has stopped {name} ({server.pid})" in text
+        assert f"{name} ({server.pid}) is stopped by " in text
+
+
+PROXY = """
+import selectors, socket, sys
+backend = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+backend.recv(1)
+client = None
+for port in range(20000, 30000):  # below those of clients
+    try:
+        listener = socket.create_server(("127.0.0.1", port))
+        break
+    except OSError:
+        pass
+loop = selectors.EpollSelector()
+for each in backend, listener:
+    loop.register(each, selectors.EVENT_READ)
+print("ready", listener.getsockname()[1], flush=True)
+while True:
+    for key, _ in loop.select(0.1):
+        if key.fileobj is listener:
+            client, _ = listener.accept()
+            loop.register(client, selectors.EVENT_READ)
+            client.sendall(b"x")
+        elif key.fileobj is client:
+            backend.sendall(client.recv(100))
+        else:
+            client.sendall(backend.recv(100))
+"""
+
+
+def test_a_loop_that_waits_for_a_stopped_process_names_it(waffle, start):
+    server = start(sys.executable, "-c", SERVER)
+    proxy = start(sys.executable, "-c", PROXY, server.until("ready"))
+    client = start(sys.executable, "-c", CLIENT, proxy.until("ready"))
+    client.until("ready")
+    os.kill(server.pid, signal.SIGSTOP)
+    wait_until(lambda: state_of(pathlib.Path(f"/proc/{server.pid}")) == "T", "stopped")
+    path = waffle.path()
+    pids = [word for program in (client, proxy, server) for word in ("--pid", program.pid)]
+    waffle.ok("attach", *pids, "--duration", "900ms", "-o", path, "--no-report", "--stacks", "sched")
+    text = waffle.ok("why", "--thread", client.pid, path).stdout
+    [instance] = asker(waffle)(path, "--thread", client.pid)["instances"]
+    cause = instance["causes"][0]
+    assert (cause["cause"], cause["grade"]) == ("stopped", "likely")
+    assert cause["duration_ns"] > instance["duration_ns"] / 4  # some kernels do not report each timeout
+    assert f"{interpreter_name(server)} ({server.pid}), which is stopped since before the capture began" in text
+    [proxied] = asker(waffle)(path, "--thread", proxy.pid)["instances"]  # in no span, so it only waits for events
+    assert "stopped" not in [cause["cause"] for cause in proxied["causes"]]
+
+
 IDLE = """
 import queue, sys, threading, time
 from concurrent.futures import ThreadPoolExecutor

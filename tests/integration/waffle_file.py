@@ -30,13 +30,13 @@ WORDS = {
     20: [("tgid", "track"), *[f"name.{i}" for i in range(8)], *[f"group.{i}" for i in range(8)]],
     21: ["id", ("tgid", "track")],
     22: [STACKS, ("syscall", "flags"), "period_ns"],
-    23: ["from_ts", STACKS, "lock", ("owner_tid", "flags")],
+    23: ["from_ts", STACKS, "lock", ("owner_tid", "flags"), ("tracer_pid", "reserved"), "tracer_comm.0", "tracer_comm.1"],
     24: [("tgid", "reserved"), "start_ts", *[f"name.{i}" for i in range(8)]],
     25: ["cgroup", "limit_bytes", "used_bytes", "user_bytes", ("user_pid", "flags"), "user_comm.0", "user_comm.1"],
     26: ["cgroup", "limit", ("dev", "kind")],
     27: ["ino", ("dev", "object"), ("holder_pid", "flags"), "holder_comm.0", "holder_comm.1"],
 }
-TEXTS = {20: {"name": 8, "group": 8}, 24: {"name": 8}, 25: {"user_comm": 2}, 27: {"holder_comm": 2}}  # their lengths in words
+TEXTS = {20: {"name": 8, "group": 8}, 23: {"tracer_comm": 2}, 24: {"name": 8}, 25: {"user_comm": 2}, 27: {"holder_comm": 2}}  # their lengths in words
 SIGNED = {"error", "signo", "code", "syscall"}
 KINDS = range(1, 28)
 # Files of version 1 have no table of lengths.

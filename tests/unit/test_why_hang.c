@@ -256,6 +256,13 @@ static const struct stack_frame stacks[][3] = {
 	{NATIVE("PyThread_acquire_lock_timed"), NATIVE("_queue_SimpleQueue_get_impl"),
 	 PYTHON("take", "/srv/app.py")},
 	{NATIVE("__pthread_clockjoin_ex"), NATIVE("ContinueInNewThread"), NATIVE("JLI_Launch")},
+	{NATIVE("WaitLatch"), NATIVE("SyncRepWaitForLSN"), NATIVE("CommitTransactionCommand")},
+	{NATIVE("_multiprocessing_SemLock_acquire_impl"),
+	 PYTHON("SemLock.__enter__", "/usr/lib/python3.11/multiprocessing/synchronize.py"),
+	 PYTHON("take", "/srv/app.py")},
+	{NATIVE("_multiprocessing_SemLock_acquire_impl"),
+	 PYTHON("Condition.wait", "/usr/lib/python3.11/multiprocessing/synchronize.py"),
+	 PYTHON("take", "/srv/app.py")},
 };
 enum {
 	SLEEPS,
@@ -272,7 +279,10 @@ enum {
 	PY_NAMELESS,
 	PY_NAMELESS_WAIT,
 	PY_SIMPLE_QUEUE,
-	LAUNCHER
+	LAUNCHER,
+	STANDBY,
+	PY_SHARED_LOCK,
+	PY_SHARED_WAIT
 };
 
 static void frames(void *arg, uint32_t stack, stack_frame_fn each, void *each_arg)
@@ -284,7 +294,20 @@ static void frames(void *arg, uint32_t stack, stack_frame_fn each, void *each_ar
 			each(&stacks[stack - 1][i], each_arg);
 }
 
-static struct stack_names names = {.arg = (void *)stacks, .frames = frames, .has_jvm = true};
+static uint32_t functions(void *arg, uint32_t stack, uint64_t ts, const char **found, uint32_t max)
+{
+	uint32_t count = 0;
+
+	(void)ts;
+	assert_ptr_equal(arg, stacks);
+	for (size_t i = 0; i < LENGTH(stacks[0]) && count < max; i++)
+		if (stacks[stack - 1][i].function)
+			found[count++] = stacks[stack - 1][i].function;
+	return count;
+}
+
+static struct stack_names names = {
+	.arg = (void *)stacks, .functions = functions, .frames = frames, .has_jvm = true};
 
 static void stacks_add(struct capture *capture)
 {
@@ -950,6 +973,84 @@ static void test_a_wait_for_a_child_by_its_number_goes_on_with_that_child(void *
 	}
 }
 
+/* What is asked about thread 10, which waits with a stack all the time. Threads from 11 on of its
+ * process sleep. */
+static struct why *ask_about(struct capture *capture, const struct hung *hung, uint32_t others)
+{
+	threads_named(capture, 10, 10 + others);
+	stacks_add(capture);
+	hang_add(capture, hung);
+	for (uint32_t i = 0; i < others; i++)
+		waits(capture, CAPTURE_START, (uint16_t)i, 11 + i, 0, S, NR_NANOSLEEP, 0, 0, 0);
+	return ask(capture, END_TS,
+		   &(struct why_query){
+			   .tid = 10, .from_ts = CAPTURE_START, .to_ts = END_TS, .names = &names});
+}
+
+/* A lock of Python says nothing of the thread that has to end. If there is only one, it is that. */
+static void test_a_wait_for_the_end_of_the_only_other_thread_goes_on_with_that(void **state)
+{
+	static const struct {
+		uint32_t stack, flags, others, culprit;
+		const char *cause;
+	} rows[] = {{PY_JOIN, WAFFLE_OPEN_WAIT_INSIDE, 1, 11, "sleep"},
+		    {PY_JOIN, WAFFLE_OPEN_WAIT_INSIDE, 2, 0, "lock"},
+		    {PY_JOIN, 0, 1, 0, "lock"}, /* it may have a timeout */
+		    {PY_WAIT, WAFFLE_OPEN_WAIT_INSIDE, 1, 0, "lock"}};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		struct hung hung = {.tid = 10,
+				    .flags = rows[i].flags,
+				    .stack = rows[i].stack,
+				    .syscall = NR_FUTEX,
+				    .lock = 0x7000,
+				    .expected = 2};
+		struct capture capture;
+		struct why *why = ask_about(&capture, &hung, rows[i].others);
+		const struct why_part *part = part_of(why, 0);
+
+		assert_string_equal(why_causes[part->cause].name, rows[i].cause);
+		assert_int_equal(tid_of(why->model, part->thread), rows[i].culprit);
+		assert_int_equal(part->grade,
+				 rows[i].culprit ? WHY_GRADE_LIKELY : WHY_GRADE_UNKNOWN);
+		done(&capture, why);
+	}
+}
+
+/* The functions show what the wait is for, but not who has to end it. */
+static void
+test_an_open_wait_for_a_lock_of_the_program_says_that_its_holder_is_unknown(void **state)
+{
+	static const struct {
+		uint32_t stack;
+		int syscall;
+		const char *cause, *grade, *object;
+	} rows[] = {
+		{PROGRAM, NR_EPOLL_WAIT, "lock", "likely",
+		 "a lock in PostgreSQL: its holder is not known"},
+		{STANDBY, NR_EPOLL_WAIT, "socket", "likely",
+		 "a synchronous standby of PostgreSQL, which has to confirm the commit"},
+		{PY_SHARED_LOCK, NR_FUTEX, "lock", "likely",
+		 "a lock of Python's multiprocessing: its holder is not known"},
+		{PY_SHARED_WAIT, NR_FUTEX, "unknown", "unknown", "futex 0x7000"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		struct hung hung = {.tid = 10,
+				    .stack = rows[i].stack,
+				    .syscall = rows[i].syscall,
+				    .lock = rows[i].syscall == NR_FUTEX ? 0x7000 : 0};
+		struct capture capture;
+		struct why *why = ask_about(&capture, &hung, 1);
+
+		check_part(why, 0, rows[i].cause, END_TS - CAPTURE_START, 0, rows[i].grade,
+			   rows[i].object);
+		done(&capture, why);
+	}
+}
+
 /* A client waits for a server that is known to have the other end. The server sleeps, or waits for
  * the client; if it has several threads, any of them may be the one that should answer. */
 static void test_a_wait_for_an_answer_goes_on_with_the_process_at_the_other_end(void **state)
@@ -1010,6 +1111,156 @@ static void test_a_wait_for_an_answer_goes_on_with_the_process_at_the_other_end(
 	}
 }
 
+static void process_add(struct capture *capture, uint32_t pid, uint32_t ppid, const char *title)
+{
+	struct store_process process = {pid, ppid, CAPTURE_START, title};
+	struct error err = ERROR_INIT;
+
+	capture_must(store_writer_add_process(capture->writer, &process, &err), err);
+	named(capture, pid, pid, "t");
+}
+
+#define T WAFFLE_TASK_STOPPED
+
+/* A client's wait for an answer ends by a timeout. All threads of its server are stopped, or all
+ * but one, or only until then. The connection of the last row is another one of the same server. */
+static void test_a_server_that_is_stopped_gives_no_answer(void **state)
+{
+	static const char stopped[] = "t (20), which is stopped";
+	static const struct {
+		uint16_t first, second;
+		bool goes_on;
+		uint32_t culprit;
+		const char *far, *cause, *grade, *object;
+	} rows[] = {
+		{T, T, false, 0, "tcp 127.0.0.1:80 <-> 127.0.0.1:5", "stopped", "likely", stopped},
+		{T, S, false, 10, "tcp 127.0.0.1:80 <-> 127.0.0.1:5", "timer", "certain",
+		 "socket:[1] (tcp 127.0.0.1:5 <-> 127.0.0.1:80)"},
+		{T, T, true, 10, "tcp 127.0.0.1:80 <-> 127.0.0.1:5", "timer", "likely",
+		 "socket:[1] (tcp 127.0.0.1:5 <-> 127.0.0.1:80)"},
+		{T, T, false, 0, "tcp 127.0.0.1:80 <-> 127.0.0.1:6", "stopped", "likely", stopped},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		struct store_object near = {.pid = 10,
+					    .ino = 1,
+					    .name = "socket:[1]",
+					    .detail = "tcp 127.0.0.1:5 <-> 127.0.0.1:80"};
+		struct store_object far = {
+			.pid = 20, .ino = 2, .name = "socket:[2]", .detail = rows[i].far};
+		struct error err = ERROR_INIT;
+		struct capture capture;
+		struct why *why;
+
+		capture_begin(&capture, true);
+		process_add(&capture, 10, 1, "t");
+		process_add(&capture, 20, 1, "t");
+		named(&capture, 21, 20, "t");
+		capture_must(store_writer_add_object(capture.writer, &near, &err), err);
+		capture_must(store_writer_add_object(capture.writer, &far, &err), err);
+		kernel_stack(&capture, 0x900, "hrtimer_wakeup");
+		waits(&capture, CAPTURE_START, 0, 20, 0, rows[i].first, NR_READ, 7, 0, 0);
+		waits(&capture, CAPTURE_START, 1, 21, 0, rows[i].second, NR_READ, 8, 0, 0);
+		waits(&capture, CAPTURE_START, 3, 10, 0, S, NR_POLL, 7, 1, 5);
+		if (rows[i].goes_on)
+			gets(&capture, 3000000, 0, 0, 20, 0, 3000000, HARD);
+		gets(&capture, 5000000, 3, 0, 10, 0, 5000000, HARD);
+		wait_details(&capture, CAPTURE_START, 5000000, 10, 1, 0, 0);
+		wake_details(&capture, 5000000, 0, 10, 1, HARD);
+		why = ask(
+			&capture, END_TS,
+			&(struct why_query){.tid = 10, .from_ts = CAPTURE_START, .to_ts = 5000000});
+		check_part(why, 0, rows[i].cause, 5000000 - CAPTURE_START, rows[i].culprit,
+			   rows[i].grade, rows[i].object);
+		done(&capture, why);
+	}
+}
+
+/* The tracer has stopped the thread that is waited for. */
+static void test_the_tracer_of_a_stopped_thread_is_to_blame(void **state)
+{
+	struct waffle_rec_state stopped = {.rec = {CAPTURE_START, 11, WAFFLE_REC_STATE, 0},
+					   .tgid = CAPTURE_PID,
+					   .state = WAFFLE_THREAD_BLOCKED,
+					   .task_state = WAFFLE_TASK_TRACED,
+					   .syscall = NR_POLL};
+	struct waffle_rec_open_wait open = {.rec = {END_TS, 11, WAFFLE_REC_OPEN_WAIT, 0},
+					    .tracer_pid = 77,
+					    .tracer_comm = "gdb"};
+	struct capture capture;
+	struct why *why;
+	char *text;
+
+	(void)state;
+	threads_named(&capture, 10, 11);
+	hangs_from_begin(&capture, 10, 11, WAFFLE_OPEN_WAIT_WORD);
+	capture_add(&capture, &stopped);
+	stopped.rec.ts = END_TS;
+	stopped.at_end = 1;
+	capture_add(&capture, &stopped);
+	capture_add(&capture, &open);
+	why = ask(&capture, END_TS,
+		  &(struct why_query){.tid = 10, .from_ts = CAPTURE_START, .to_ts = END_TS});
+	check_part(why, 0, "stopped", END_TS - CAPTURE_START, 77, "likely",
+		   "which has stopped t (11)");
+	text = text_of(&capture, print_waits);
+	assert_non_null(strstr(text,
+			       "t (11) is stopped by gdb (77), which traces it, in poll, since "
+			       "before the capture began\n"));
+	free(text);
+	done(&capture, why);
+}
+
+/* A server process of PostgreSQL waits for a lock. Others of the same parent were idle in a
+ * transaction when the capture began, or are of another PostgreSQL. */
+static void test_the_only_session_idle_in_a_transaction_may_hold_a_lock(void **state)
+{
+	static const char idle[] = "postgres: app shop 127.0.0.1(49032) idle in transaction";
+	static const char unknown[] = "a lock in PostgreSQL: its holder is not known";
+	static const struct {
+		uint32_t parent;
+		const char *first, *second;
+		uint64_t moves_ts; /* when the first one goes on; 0: never */
+		const char *object;
+	} rows[] = {
+		{5, idle, "postgres: app shop 127.0.0.1(49033) idle", 0,
+		 "a lock in PostgreSQL: may be held by t (20), which is idle in a transaction"},
+		{5, idle, idle, 0, unknown},
+		{5, idle, "t", 5000000, unknown},
+		{5, "postgres: app shop 127.0.0.1(49032) idle in transaction (aborted)", "t", 0,
+		 unknown},
+		{5, "cat idle in transaction", "t", 0, unknown},
+		{6, idle, "t", 0, unknown},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		struct hung hung = {.tid = 10, .stack = PROGRAM, .syscall = NR_EPOLL_WAIT};
+		struct capture capture;
+		struct why *why;
+
+		capture_begin(&capture, true);
+		stacks_add(&capture);
+		process_add(&capture, 20, rows[i].parent, rows[i].first);
+		process_add(&capture, 21, 5, rows[i].second);
+		process_add(&capture, CAPTURE_PID, 5, "postgres: app shop 127.0.0.1(49036) UPDATE");
+		named(&capture, 10, CAPTURE_PID, "t");
+		hang_add(&capture, &hung);
+		waits(&capture, CAPTURE_START, 0, 20, 0, S, NR_EPOLL_WAIT, 7, 0, 0);
+		waits(&capture, CAPTURE_START, 1, 21, 0, S, NR_EPOLL_WAIT, 7, 0, 0);
+		if (rows[i].moves_ts)
+			gets(&capture, rows[i].moves_ts, 0, 0, 20, 0, rows[i].moves_ts, SOFT);
+		why = ask(&capture, END_TS,
+			  &(struct why_query){.tid = 10,
+					      .from_ts = CAPTURE_START,
+					      .to_ts = END_TS,
+					      .names = &names});
+		check_part(why, 0, "lock", END_TS - CAPTURE_START, 0, "likely", rows[i].object);
+		done(&capture, why);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1038,6 +1289,13 @@ int main(void)
 		cmocka_unit_test(test_owners_and_times_of_any_kind_are_read),
 		cmocka_unit_test(test_open_waits_have_the_file_that_was_read_at_the_end),
 		cmocka_unit_test(test_a_wait_for_a_child_by_its_number_goes_on_with_that_child),
+		cmocka_unit_test(
+			test_a_wait_for_the_end_of_the_only_other_thread_goes_on_with_that),
+		cmocka_unit_test(
+			test_an_open_wait_for_a_lock_of_the_program_says_that_its_holder_is_unknown),
+		cmocka_unit_test(test_a_server_that_is_stopped_gives_no_answer),
+		cmocka_unit_test(test_the_tracer_of_a_stopped_thread_is_to_blame),
+		cmocka_unit_test(test_the_only_session_idle_in_a_transaction_may_hold_a_lock),
 		cmocka_unit_test(
 			test_a_wait_for_an_answer_goes_on_with_the_process_at_the_other_end),
 	};

@@ -303,12 +303,15 @@ static void check_backend(uint32_t stack, const char *says, const char *cause)
 					    "LockRelationOid (x.c:1)"};
 	static const char *const other[] = {"epoll_wait (x.c:1)", "WaitLatch (x.c:1)",
 					    "LockRelationOid (x.c:1)"};
+	static const char *const standby[] = {"epoll_wait (x.c:1)", "WaitLatch (x.c:1)",
+					      "SyncRepWaitForLSN (x.c:1)"};
 	struct capture capture;
 
 	begin(&capture);
 	deep_stack(&capture, 2, row, 6);
 	deep_stack(&capture, 3, table, 5);
 	deep_stack(&capture, 4, other, 3);
+	deep_stack(&capture, 5, standby, 3);
 	wait_of(&capture, 1, 50, NR_EPOLL_WAIT);
 	slept_at(&capture, MS, 50 * MS, 11, stack);
 	check_whole_wait(&capture, cause, says);
@@ -320,6 +323,8 @@ static void test_locks_of_postgresql_are_known_by_their_functions(void **state)
 	check_backend(2, "the lock of a row in PostgreSQL", "lock");
 	check_backend(3, "the lock of a table in PostgreSQL", "lock");
 	check_backend(4, "", "interrupt");
+	check_backend(5, "a synchronous standby of PostgreSQL, which has to confirm the commit",
+		      "socket");
 }
 
 static void test_the_busy_handler_of_sqlite_waits_for_a_lock(void **state)

@@ -204,6 +204,8 @@ struct model_open_wait {
 	uint64_t lock;    /* address of the futex; 0: it waits for none */
 	uint32_t thread;
 	uint32_t owner; /* the thread that holds the lock; MODEL_NONE: unknown */
+	/* The main thread of the process that traces it and has stopped it; MODEL_NONE: none. */
+	uint32_t tracer;
 	uint32_t kernel_stack, user_stack;
 	uint32_t object; /* as of a model_wait; 0: unknown */
 	uint32_t flags;  /* WAFFLE_OPEN_WAIT_* */

@@ -33,6 +33,7 @@ void waits_add_open(struct builder *builder, const struct waffle_rec_open_wait *
 	uint32_t owner =
 		rec->owner_tid ? threads_at(builder, rec->owner_tid, rec->rec.ts) : MODEL_NONE;
 	uint32_t thread = threads_at(builder, rec->rec.tid, rec->rec.ts);
+	uint32_t tracer = threads_outside(builder, rec->tracer_pid, rec->tracer_comm, rec->rec.ts);
 
 	if (rec->from_ts > rec->rec.ts) {
 		model->bad_records++;
@@ -43,6 +44,7 @@ void waits_add_open(struct builder *builder, const struct waffle_rec_open_wait *
 							     .lock = rec->lock,
 							     .thread = thread,
 							     .owner = owner,
+							     .tracer = tracer,
 							     .kernel_stack = rec->kernel_stack,
 							     .user_stack = rec->user_stack,
 							     .flags = rec->flags,

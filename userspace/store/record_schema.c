@@ -198,6 +198,10 @@ static const struct record_field open_wait_fields[] = {
 	      "16 (may be added to the others): the futex is private and the wait has no timeout, "
 	      "so "
 	      "that only a thread of the process can end it, or a signal"),
+	FIELD(waffle_rec_open_wait, tracer_pid, PID,
+	      "the process that traces the thread, and has stopped it (ptrace(2)); 0: none"),
+	RESERVED(waffle_rec_open_wait),
+	FIELD(waffle_rec_open_wait, tracer_comm, TEXT, "name of the process `tracer_pid`"),
 };
 
 static const struct record_field memory_fields[] = {

@@ -47,7 +47,7 @@
 	CAUSE(STOPPED, "stopped", "stopped by a signal or a tracer", RED, "", SIGNAL, END,         \
 	      "a signal, a tracer or a freezer had stopped a thread, or waffle-bpf held a new "    \
 	      "program",                                                                           \
-	      "the signal's sender; `held by waffle-bpf (this capture)`")                          \
+	      "the signal's sender, the tracer; `held by waffle-bpf (this capture)`")              \
 	CAUSE(SLEEP, "sleep", "it asked to sleep", RED, "", COUNT, END,                            \
 	      "a thread called a function that sleeps, or `poll` or `select` without a "           \
 	      "descriptor",                                                                        \

@@ -157,7 +157,8 @@ struct why_walk {
 	struct map socket_users;  /* object → the first thread that waited for it */
 	struct map main_threads;  /* pid → thread */
 	struct map only_children; /* pid → main thread of its only child, or NO_PEER */
-	struct map askers;        /* pid → 1: it is the client of a connection */
+	struct map sessions; /* pid of a PostgreSQL → main thread of its idle session, or NO_PEER */
+	struct map askers;   /* pid → 1: it is the client of a connection */
 	bool askers_known;
 	struct map signals_to; /* thread → number of signals to it */
 	struct map cgroups;    /* inode → text */

@@ -11,6 +11,7 @@
 
 #include "bpf/record.h"
 #include "target/process/cgroup.h"
+#include "target/process/process.h"
 #include "util/clock.h"
 #include "util/hash.h"
 #include "util/keymap.h"
@@ -537,6 +538,63 @@ static void peer_found(const struct file_key *key, void *arg)
 	peers->result = row_write(peers->names, row, (uint32_t)peers->pid, peers->err);
 }
 
+/* The connections of a process that is stopped. */
+struct halted_sockets {
+	struct object_names *names;
+	struct map at; /* inode → 1 */
+	uint32_t dev;  /* that they have all */
+	pid_t pid;
+	struct error *err;
+	int result;
+};
+
+static void halted_found(const struct file_key *key, void *arg)
+{
+	struct halted_sockets *sockets = arg;
+
+	sockets->dev = key->dev;
+	(void)map_set(&sockets->at, key->ino, 1);
+}
+
+static bool halted_name(uint64_t ino, const char *detail, void *arg)
+{
+	struct halted_sockets *sockets = arg;
+	const struct file_key key = {.ino = ino, .dev = sockets->dev};
+	struct descriptor *found = &sockets->names->found;
+	struct object_row *row;
+
+	if (map_get(&sockets->at, ino) == MAP_NONE)
+		return true;
+	row = row_get(sockets->names, &key, 0, 0);
+	if (!row || row->number)
+		return row != NULL;
+	snprintf(found->name, sizeof(found->name), "socket:[%" PRIu64 "]", ino);
+	snprintf(found->detail, sizeof(found->detail), "%s", detail);
+	row->kind = OBJECT_FIXED;
+	row->looked_ts = clock_monotonic_ns();
+	sockets->result = row_write(sockets->names, row, (uint32_t)sockets->pid, sockets->err);
+	return !sockets->result;
+}
+
+/* Adds the connections of processes that are stopped: they wait at none, and others may wait for
+ * them. */
+static int halted_add(struct object_names *names, const pid_t *pids, size_t count,
+		      uint64_t until_ns, struct error *err)
+{
+	struct halted_sockets sockets = {.names = names, .err = err};
+
+	for (size_t i = 0; i < count && !sockets.result && clock_monotonic_ns() < until_ns; i++) {
+		if (!process_is_stopped(pids[i]))
+			continue;
+		sockets.pid = pids[i];
+		sockets_each(pids[i], halted_found, &sockets);
+		connections_each(pids[i], halted_name, &sockets);
+		map_free(&sockets.at);
+		sockets.at = (struct map){0};
+	}
+	return sockets.result;
+}
+
 /* The network namespace of a process; 0: unknown. */
 static uint64_t network_of(pid_t pid)
 {
@@ -554,6 +612,9 @@ int object_names_peers(struct object_names *names, const pid_t *pids, size_t cou
 	struct peers peers = {.names = names, .until_ns = until_ns, .err = err};
 	struct map networks = {0};
 
+	peers.result = halted_add(names, pids, count, until_ns, err);
+	if (peers.result)
+		return peers.result;
 	/* The other end of a connection is searched once. */
 	if (names->connections.len == names->searched || too_dear(names, begin_ns))
 		return 0;

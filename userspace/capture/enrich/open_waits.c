@@ -15,6 +15,7 @@
 #include "target/process/descriptors.h"
 #include "target/process/image.h"
 #include "target/process/opened_fifo.h"
+#include "target/process/process.h"
 #include "target/process/python_frames.h"
 #include "util/clock.h"
 #include "util/vec.h"
@@ -38,6 +39,8 @@ struct open_wait {
 	uint32_t pipe;               /* index in `pipes`; NO_PIPE: it waits for no pipe */
 	char *fifo;                  /* path of the named pipe that it opens; NULL: none */
 	bool wanted;                 /* it waits for a lock with an owner, or owns such a lock */
+	pid_t tracer;                /* that has stopped it; 0: none */
+	char tracer_comm[WAFFLE_COMM_BYTES];
 	uint32_t kernel_count, user_count;
 	uint64_t kernel[WAFFLE_STACK_DEPTH], user[WAFFLE_STACK_DEPTH];
 	/* Frames of Python, in two words each; python_cut: there are more. */
@@ -256,6 +259,18 @@ static void owner_examine(struct open_waits *waits, struct open_wait *wait,
 		owner->wanted = true;
 }
 
+/* Threads of a process mostly have the same tracer. */
+static void tracer_examine(struct open_wait *wait, const struct open_wait *before)
+{
+	wait->tracer = process_tracer((pid_t)wait->halted.rec.tid);
+	if (!wait->tracer)
+		return;
+	if (before && before->tracer == wait->tracer)
+		memcpy(wait->tracer_comm, before->tracer_comm, sizeof(wait->tracer_comm));
+	else
+		process_comm(wait->tracer, wait->tracer_comm);
+}
+
 static void awaited_examine(struct open_waits *waits, struct open_wait *wait,
 			    struct examined *process)
 {
@@ -353,6 +368,8 @@ void open_waits_examine(struct open_waits *waits)
 	for (size_t first = 0; first < waits->list.len;) {
 		struct examined process = next_process(waits, first);
 
+		for (size_t i = first; i < process.end && clock_monotonic_ns() < owners_ns; i++)
+			tracer_examine(&waits->list.data[i], i ? &waits->list.data[i - 1] : NULL);
 		for (size_t i = first;
 		     process.open && i < process.end && clock_monotonic_ns() < owners_ns; i++)
 			awaited_examine(waits, &waits->list.data[i], &process);
@@ -476,9 +493,11 @@ static int wait_pass(struct open_waits *waits, const struct open_wait *wait,
 					   .user_stack = wait->halted.user_stack,
 					   .lock = wait->lock.address,
 					   .owner_tid = wait->lock.tid,
-					   .flags = wait->lock.flags};
+					   .flags = wait->lock.flags,
+					   .tracer_pid = (uint32_t)wait->tracer};
 	int result;
 
+	memcpy(rec.tracer_comm, wait->tracer_comm, sizeof(rec.tracer_comm));
 	rec.rec.kind = WAFFLE_REC_OPEN_WAIT;
 	result = file_pass(wait, pass, arg)
 			 ?: stack_pass(waits, wait, 0, &rec.kernel_stack, pass, arg)

@@ -23,8 +23,8 @@ void open_waits_close(struct open_waits *waits);
 /* Keeps a thread that is blocked. Of very many threads only the first ones are kept. */
 void open_waits_add(struct open_waits *waits, const struct waffle_rec_halted *halted);
 
-/* Reads the owners of locks and missing stacks. Call it soon after the threads were added: what a
- * thread that has woken since then waited for is not kept. */
+/* Reads the owners of locks, who has stopped threads, and missing stacks. Call it soon after the
+ * threads were added: what a thread that has woken since then waited for is not kept. */
 void open_waits_examine(struct open_waits *waits);
 
 /* Calls `found` for each wait at a pipe of which the holders of the other end are known, with the

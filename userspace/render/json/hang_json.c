@@ -64,6 +64,8 @@ static void wait_json(struct json *json, const struct why_hung *hung, const stru
 	else
 		json_u64(json, hung->deadlock);
 	json_field_bool(json, "stuck", hung->stuck);
+	if (wait->tracer != MODEL_NONE)
+		why_thread_json(json, view->model, "tracer", wait->tracer);
 	stack_json(json, view, "user_stack", wait->user_stack, wait->ts);
 	stack_json(json, view, "kernel_stack", wait->kernel_stack, wait->ts);
 	json_object_end(json);

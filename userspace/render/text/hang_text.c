@@ -76,6 +76,26 @@ static void put_file(const struct hang_printer *printer, const struct model_open
 	fputc(')', printer->out);
 }
 
+/* Then it does not wait for what its system call is for. */
+static bool is_stopped(const struct model_open_wait *wait)
+{
+	return wait->task_state & (WAFFLE_TASK_STOPPED | WAFFLE_TASK_TRACED);
+}
+
+/* Prints "is stopped by gdb (4711), which traces it, in poll". */
+static void put_stop(const struct hang_printer *printer, const struct model_open_wait *wait,
+		     const char *call)
+{
+	fputs("is stopped", printer->out);
+	if (wait->tracer != MODEL_NONE) {
+		fputs(" by ", printer->out);
+		put_thread(printer, wait->tracer);
+		fputs(", which traces it,", printer->out);
+	}
+	if (wait->syscall >= 0)
+		fprintf(printer->out, " in %s", call ?: "a system call");
+}
+
 /* Prints "lock 0x55b81365b080 (queue_lock), held by loader (4712)". */
 static void put_awaited(const struct hang_printer *printer, const struct why_hung *hung)
 {
@@ -89,7 +109,9 @@ static void put_awaited(const struct hang_printer *printer, const struct why_hun
 	}
 	if (wait->syscall >= 0)
 		call = syscall_name(printer->model->meta->machine, wait->syscall);
-	if (wait->lock)
+	if (is_stopped(wait))
+		put_stop(printer, wait, call);
+	else if (wait->lock)
 		fprintf(printer->out, "waits for %s 0x%" PRIx64,
 			hung->owner != MODEL_NONE ? "lock" : "futex", wait->lock);
 	else

@@ -284,6 +284,38 @@ void process_comm(pid_t pid, char comm[16])
 	snprintf(comm, 16, "%.15s", text);
 }
 
+/* The value of a line such as "State:\tt (tracing stop)"; "": there is no such line. */
+static const char *status_value(const char *status, const char *key)
+{
+	const char *line = strstr(status, key);
+
+	return line ? line + strlen(key) : "";
+}
+
+/* Reads the first lines of a thread's status, and returns its state: 'T' if a signal has stopped
+ * it, 't' if its tracer has; 0: unknown. */
+static char status_read(pid_t tid, char text[1024])
+{
+	return proc_read(tid, "status", false, text, 1024) > 0 ? *status_value(text, "\nState:\t")
+							       : 0;
+}
+
+bool process_is_stopped(pid_t tid)
+{
+	char text[1024], state = status_read(tid, text);
+
+	return state == 'T' || state == 't';
+}
+
+pid_t process_tracer(pid_t tid)
+{
+	char text[1024];
+
+	if (status_read(tid, text) != 't')
+		return 0;
+	return (pid_t)process_number(status_value(text, "\nTracerPid:\t"));
+}
+
 void process_cmdline(pid_t pid, char *text, size_t size)
 {
 	ssize_t len = proc_read(pid, "cmdline", true, text, size);

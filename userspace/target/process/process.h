@@ -62,6 +62,10 @@ uint32_t process_number(const char *text);
 pid_t process_live_task(pid_t pid);
 /* The name of a thread or process; "?" if it is gone. */
 void process_comm(pid_t pid, char comm[16]);
+/* Whether a thread is stopped, by a signal or its tracer. */
+bool process_is_stopped(pid_t tid);
+/* The process that traces a thread and has stopped it (ptrace(2)); 0: it is in no such stop. */
+pid_t process_tracer(pid_t tid);
 /* The arguments joined by spaces and cut at `size`. Without arguments, the name in brackets. */
 void process_cmdline(pid_t pid, char *text, size_t size);
 pid_t process_parent(pid_t pid); /* 0: unknown */

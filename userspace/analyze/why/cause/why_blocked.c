@@ -13,6 +13,7 @@
 #include "analyze/why/hang/why_hang.h"
 #include "analyze/why/lookup/why_evidence.h"
 #include "analyze/why/lookup/why_futex.h"
+#include "analyze/why/lookup/why_lock_names.h"
 #include "analyze/why/lookup/why_lookup.h"
 #include "analyze/why/lookup/why_peers.h"
 #include "analyze/why/lookup/why_signals.h"
@@ -236,6 +237,25 @@ static struct why_verdict at_child(struct why_walk *walk, struct why_blocked *bl
 	return why_blocked_follow(walk, blocked, child, WHY_GRADE_LIKELY);
 }
 
+/* The wait for the end of a thread goes on when the capture ends, and the process has only one
+ * other thread: that is the one that has to end. */
+static struct why_verdict at_last_thread(struct why_walk *walk, struct why_blocked *blocked)
+{
+	const struct model_open_wait *wait = model_open_wait_of(walk->model, blocked->thread);
+	uint32_t other;
+
+	if (!wait || wait->from_ts != blocked->interval->from_ts ||
+	    !(wait->flags & WAFFLE_OPEN_WAIT_INSIDE) ||
+	    !why_hang_is_join(walk->model, walk->names, wait))
+		return WHY_UNDECIDED;
+	other = why_only_other_thread(walk, blocked->thread);
+	if (other == MODEL_NONE || why_walk_is_on_path(walk, other))
+		return WHY_UNDECIDED;
+	walk->path[walk->depth - 1].by = other;
+	walk->path[walk->depth - 1].owned = true;
+	return why_blocked_follow(walk, blocked, other, WHY_GRADE_LIKELY);
+}
+
 /* The wait goes on when the capture ends, and only a thread of the process could end it, which has
  * no other one. A handler of a signal could as well. */
 static struct why_verdict at_left_alone(struct why_walk *walk, struct why_blocked *blocked)
@@ -250,6 +270,17 @@ static struct why_verdict at_left_alone(struct why_walk *walk, struct why_blocke
 	walk->path[walk->depth - 1].meaning =
 		strtab_put(walk->why->texts, LEFT_ALONE_TEXT, strlen(LEFT_ALONE_TEXT));
 	return why_blocked_end(walk, blocked, WHY_LOCK, WHY_GRADE_LIKELY, blocked->thread);
+}
+
+#define HOLDER_TEXT "its holder is not known"
+
+/* The functions of the program show what it waits for. */
+static struct why_verdict at_program_lock(struct why_walk *walk, struct why_blocked *blocked,
+					  enum why_cause cause)
+{
+	if (cause == WHY_LOCK && !blocked->may_be_held)
+		blocked->object = why_blocked_object_with(walk, blocked->object, HOLDER_TEXT);
+	return why_blocked_end(walk, blocked, cause, WHY_GRADE_LIKELY, MODEL_NONE);
 }
 
 /* The awaited event did not come. The wait shows what it is for, but not who has to end it. */
@@ -268,6 +299,8 @@ static struct why_verdict at_open(struct why_walk *walk, struct why_blocked *blo
 	else if (why_is_terminal(blocked->facts.object))
 		cause = WHY_PIPE;
 	walk->path[walk->depth - 1].meaning = strtab_put(walk->why->texts, text, strlen(text));
+	if (blocked->program_lock)
+		return at_program_lock(walk, blocked, cause);
 	/* Another thread waits for this one, which need not end soon. */
 	if (cause == WHY_UNKNOWN && blocked->link)
 		return why_verdict_end(walk, why_cause_behind(blocked->link),
@@ -286,6 +319,8 @@ static struct why_verdict by_other_end(struct why_walk *walk, struct why_blocked
 		verdict = at_held(walk, blocked);
 	if (verdict.kind == WHY_VERDICT_NONE)
 		verdict = at_child(walk, blocked);
+	if (verdict.kind == WHY_VERDICT_NONE)
+		verdict = at_last_thread(walk, blocked);
 	if (verdict.kind == WHY_VERDICT_NONE)
 		verdict = at_left_alone(walk, blocked);
 	return verdict.kind == WHY_VERDICT_NONE ? at_open(walk, blocked, text) : verdict;
@@ -347,6 +382,9 @@ static struct why_verdict by_kind(struct why_walk *walk, struct why_blocked *blo
 	default:
 		break;
 	}
+	verdict = why_blocked_at_halted(walk, blocked);
+	if (verdict.kind != WHY_VERDICT_NONE)
+		return verdict;
 	if (given_up || (!known && blocked->interval->open))
 		return by_other_end(walk, blocked, given_up ? SIGNAL_TEXT : OPEN_TEXT);
 	if (!known && blocked->kind == WAIT_GIL)
@@ -604,7 +642,31 @@ static void find_program_lock(struct why_walk *walk, struct why_blocked *blocked
 		return;
 	blocked->grade = why_grade_least(blocked->grade, WHY_GRADE_LIKELY);
 	if (blocked->kind != WAIT_SLEEP)
-		blocked->kind = WAIT_MUTEX;
+		blocked->kind =
+			why_lock_is_answer(strtab_get(walk->why->texts, blocked->program_lock))
+				? WAIT_SOCKET
+				: WAIT_MUTEX;
+}
+
+/* Adds the session that may hold a lock of PostgreSQL, unless another thread is known to have
+ * released the lock. */
+static void add_session(struct why_walk *walk, struct why_blocked *blocked)
+{
+	const struct model *model = walk->model;
+	uint32_t session;
+	char text[128];
+
+	if (!why_lock_is_of_transaction(strtab_get(walk->why->texts, blocked->object)) ||
+	    (model_is_traced(model, blocked->waker.thread) && !blocked->waker.interrupt))
+		return;
+	session = why_idle_session(walk, blocked->thread, blocked->to);
+	if (session == MODEL_NONE)
+		return;
+	snprintf(text, sizeof(text), "may be held by %.64s (%u), which is idle in a transaction",
+		 model_thread_name(model, session),
+		 model_pid_real(model, model->threads.data[session].tid));
+	blocked->object = why_blocked_object_with(walk, blocked->object, text);
+	blocked->may_be_held = true;
 }
 
 /* The step has the descriptor or futex as its object. */
@@ -616,6 +678,7 @@ static void set_program_lock(struct why_walk *walk, struct why_blocked *blocked,
 			   strtab_get(walk->why->texts, blocked->program_lock));
 
 	blocked->object = blocked->program_lock;
+	add_session(walk, blocked);
 	if (!step->meaning && len < (int)sizeof(text))
 		step->meaning = strtab_put(walk->why->texts, text, (size_t)len);
 }
@@ -651,6 +714,16 @@ static bool is_server_idle(const struct why_walk *walk, const struct why_blocked
 	return !strcmp(call, "accept") || !strcmp(call, "accept4") ||
 	       ((blocked->kind == WAIT_SOCKET || blocked->kind == WAIT_POLL) &&
 		blocked->facts.object && why_is_of_server(walk, blocked->facts.object));
+}
+
+/* A server that has not answered may wait for a process that is stopped. */
+static struct why_verdict at_silence(struct why_walk *walk, struct why_blocked *blocked)
+{
+	struct why_verdict verdict = blocked->link && blocked->link->unanswered
+					     ? why_blocked_at_halted(walk, blocked)
+					     : WHY_UNDECIDED;
+
+	return verdict.kind == WHY_VERDICT_NONE ? why_blocked_silent(walk, blocked) : verdict;
 }
 
 struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_stretch *stretch)
@@ -706,7 +779,7 @@ struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_s
 	if (of_call)
 		verdict = by_call(walk, &blocked, &stretch->await);
 	else
-		verdict = why_blocked_silent(walk, &blocked);
+		verdict = at_silence(walk, &blocked);
 	if (verdict.kind == WHY_VERDICT_NONE && blocked.missed)
 		verdict = at_missed(walk, &blocked);
 	else if (verdict.kind == WHY_VERDICT_NONE && blocked.kind != WAIT_STOPPED)

@@ -25,6 +25,7 @@ struct why_blocked {
 	const struct why_link *link; /* NULL: it belongs to the instance's own thread */
 	uint32_t object;
 	uint32_t program_lock; /* text of the lock of the program's own that it is for; 0: none */
+	bool may_be_held;      /* `object` says who may hold that lock */
 	/* It sleeps to try to lock a file again, which `holder` had locked; NULL: it does not. */
 	const struct model_lock_refusal *file_lock;
 	uint32_t holder;      /* main thread of another process; MODEL_NONE: unknown */
@@ -46,6 +47,9 @@ struct why_verdict why_blocked_end(struct why_walk *walk, const struct why_block
 /* The chain continues with another thread, for the same time. */
 struct why_verdict why_blocked_follow(struct why_walk *walk, const struct why_blocked *blocked,
 				      uint32_t thread, enum why_grade grade);
+
+/* The cause of the part says what the chain says, too: "socket:[7] (tcp …): neither end sends". */
+uint32_t why_blocked_object_with(struct why_walk *walk, uint32_t object, const char *text);
 
 /* Both ends of the connection wait for each other: a packet was held back or lost on its way. */
 struct why_verdict why_blocked_neither_sends(struct why_walk *walk, struct why_blocked *blocked);
@@ -124,7 +128,10 @@ bool why_go_is_any(struct why_walk *walk, const struct why_blocked *blocked);
 
 /* Sleeping, stopped, or held by waffle-bpf; in why_stopped.c. */
 struct why_verdict why_blocked_at_sleep(struct why_walk *walk, struct why_blocked *blocked);
-struct why_verdict why_blocked_at_stop(struct why_walk *walk, const struct why_blocked *blocked);
+struct why_verdict why_blocked_at_stop(struct why_walk *walk, struct why_blocked *blocked);
+/* What it waited for did not come, and the process that should have sent it is stopped. The chain
+ * continues there. Undecided if none is. */
+struct why_verdict why_blocked_at_halted(struct why_walk *walk, struct why_blocked *blocked);
 /* Whether waffle-bpf held a new program: the kernel asks it before it opens the file. */
 bool why_blocked_is_own_hold(const struct why_walk *walk, const struct why_blocked *blocked);
 struct why_verdict why_blocked_end_held(struct why_walk *walk, const struct why_blocked *blocked,

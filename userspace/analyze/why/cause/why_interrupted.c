@@ -132,6 +132,8 @@ static struct why_verdict socket_interrupt(struct why_walk *walk, struct why_blo
 {
 	uint32_t peer = why_socket_peer(walk, blocked->facts.object);
 
+	if (blocked->program_lock) /* an answer of another program, by its functions */
+		return why_blocked_end(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY, MODEL_NONE);
 	if (is_receive_timeout(blocked->waker.hints))
 		return at_timeout(walk, blocked,
 				  blocked->waker.hints & WHY_HINT_TIMER ? WHY_GRADE_CERTAIN

@@ -3,13 +3,18 @@
 #include "analyze/why/cause/why_blocked_internal.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "analyze/why/lookup/why_evidence.h"
+#include "analyze/why/lookup/why_halted.h"
 #include "analyze/why/lookup/why_lookup.h"
+#include "analyze/why/lookup/why_peers_wait.h"
 #include "analyze/why/parts/why_sums.h"
 #include "analyze/why/why_verdict.h"
 #include "analyze/why/why_walk_types.h"
+#include "target/process/descriptors.h"
+#include "util/memory.h"
 
 struct why_verdict why_blocked_at_sleep(struct why_walk *walk, struct why_blocked *blocked)
 {
@@ -76,7 +81,37 @@ struct why_verdict why_blocked_end_held(struct why_walk *walk, const struct why_
 	return why_verdict_end(walk, WHY_STOPPED, blocked->grade, thread, walk->own_hold_text);
 }
 
-struct why_verdict why_blocked_at_stop(struct why_walk *walk, const struct why_blocked *blocked)
+/* The process that waits for a stopped one is not the one that is stopped: "memcached (4711), which
+ * is stopped since before the capture began", or with the tracer as the culprit "which has stopped
+ * memcached (4711)". */
+static uint32_t stopped_text(struct why_walk *walk, const struct why_blocked *blocked,
+			     bool has_tracer)
+{
+	const struct model *model = walk->model;
+	const struct model_open_wait *wait = model_open_wait_of(model, blocked->thread);
+	const char *name = model_thread_name(model, blocked->thread);
+	uint32_t tid = model_pid_real(model, model->threads.data[blocked->thread].tid);
+	char text[128];
+	int len =
+		has_tracer
+			? snprintf(text, sizeof(text), "which has stopped %.64s (%u)", name, tid)
+			: snprintf(text, sizeof(text), "%.64s (%u), which is stopped%s", name, tid,
+				   wait && wait->before ? " since before the capture began" : "");
+
+	return strtab_put(walk->why->texts, text, (size_t)len);
+}
+
+/* No record shows who stopped it. */
+static struct why_verdict at_halt(struct why_walk *walk, struct why_blocked *blocked)
+{
+	uint32_t tracer = why_tracer_of(walk, blocked->thread);
+
+	if (blocked->link)
+		blocked->object = stopped_text(walk, blocked, tracer != MODEL_NONE);
+	return why_blocked_end(walk, blocked, WHY_STOPPED, WHY_GRADE_LIKELY, tracer);
+}
+
+struct why_verdict why_blocked_at_stop(struct why_walk *walk, struct why_blocked *blocked)
 {
 	const struct model_signal *signal =
 		why_stopper(walk->why, blocked->thread, blocked->interval->from_ts);
@@ -91,6 +126,32 @@ struct why_verdict why_blocked_at_stop(struct why_walk *walk, const struct why_b
 	if (signal && signal->sender != MODEL_NONE)
 		return why_blocked_end(walk, blocked, WHY_STOPPED, WHY_GRADE_CERTAIN,
 				       signal->sender);
+	if (blocked->interval->open)
+		return at_halt(walk, blocked);
 	return why_blocked_end(walk, blocked, WHY_STOPPED, WHY_GRADE_LIKELY,
 			       blocked->waker.interrupt ? MODEL_NONE : blocked->waker.thread);
+}
+
+struct why_verdict why_blocked_at_halted(struct why_walk *walk, struct why_blocked *blocked)
+{
+	struct why_step *step = &walk->path[walk->depth - 1];
+	const struct store_object *object = blocked->facts.object;
+	uint32_t peer;
+
+	if ((blocked->kind != WAIT_SOCKET && blocked->kind != WAIT_POLL) || !object ||
+	    (blocked->waker.thread != MODEL_NONE && !blocked->waker.interrupt))
+		return WHY_UNDECIDED;
+	/* A thread that is in no span, and that nobody waits for, waits for whatever comes. */
+	if (descriptor_is_epoll(object->name))
+		peer = blocked->waiting.outside
+			       ? MODEL_NONE
+			       : why_peer_stopped(walk, object, blocked->from, blocked->to);
+	else
+		peer = why_halted_peer(walk, object, blocked->from, blocked->to);
+	if (peer == MODEL_NONE || why_walk_is_on_path(walk, peer))
+		return WHY_UNDECIDED;
+	step->by = peer;
+	step->owned = blocked->interval->open;
+	blocked->kind = WAIT_SOCKET;
+	return why_blocked_follow(walk, blocked, peer, WHY_GRADE_LIKELY);
 }

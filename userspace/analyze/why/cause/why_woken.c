@@ -85,8 +85,7 @@ static bool is_of_tcp(const struct store_object *object)
 	return object && (text_begins(object->detail, "tcp") || descriptor_is_epoll(object->name));
 }
 
-/* The cause of the part says what the chain says, too: "socket:[7] (tcp …): neither end sends". */
-static uint32_t object_with(struct why_walk *walk, uint32_t object, const char *text)
+uint32_t why_blocked_object_with(struct why_walk *walk, uint32_t object, const char *text)
 {
 	char *whole = NULL;
 	size_t len = 0;
@@ -110,7 +109,7 @@ struct why_verdict why_blocked_neither_sends(struct why_walk *walk, struct why_b
 	walk->path[walk->depth - 1].meaning = strtab_put(walk->why->texts, text, strlen(text));
 	if (resent)
 		blocked->object = resent->object;
-	blocked->object = object_with(walk, blocked->object, text);
+	blocked->object = why_blocked_object_with(walk, blocked->object, text);
 	return why_blocked_end(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY, MODEL_NONE);
 }
 
@@ -199,15 +198,6 @@ static struct why_verdict end_outside(struct why_walk *walk, const struct why_bl
 	}
 }
 
-/* The last thread of a child ends the wait, but its main thread did the awaited work. */
-static uint32_t main_thread_of(const struct why_walk *walk, uint32_t thread)
-{
-	uint32_t pid = walk->model->threads.data[thread].pid;
-	uint32_t found = map_get(&walk->main_threads, pid);
-
-	return found != MAP_NONE && model_is_traced(walk->model, found) ? found : thread;
-}
-
 /* Whether only the waker shows what the thread waited for. */
 static bool is_shown_by_end(const struct why_blocked *blocked)
 {
@@ -293,8 +283,9 @@ struct why_verdict why_blocked_woken_by(struct why_walk *walk, struct why_blocke
 	}
 	if (!model_is_traced(walk->model, thread))
 		return end_outside(walk, blocked, thread);
+	/* The last thread of a child ends the wait, but its main thread did the awaited work. */
 	if (blocked->kind == WAIT_CHILD)
-		thread = main_thread_of(walk, thread);
+		thread = why_main_thread(walk, thread);
 	if (blocked->kind == WAIT_SOCKET && waits_for_each_other(walk, blocked, thread))
 		return why_blocked_neither_sends(walk, blocked);
 	return why_blocked_follow(walk, blocked, thread, grade);

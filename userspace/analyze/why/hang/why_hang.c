@@ -43,6 +43,12 @@ bool why_hang_is_lock(const struct model *model, struct stack_names *names,
 	return why_awaits_lock(why_awaited_by(model, names, wait));
 }
 
+bool why_hang_is_join(const struct model *model, struct stack_names *names,
+		      const struct model_open_wait *wait)
+{
+	return why_awaited_by(model, names, wait) == WHY_AWAITS_END;
+}
+
 /* The open wait of a thread, as an index in `waits`, which are still in the order of the model. */
 static uint32_t wait_of(const struct model *model, uint32_t thread)
 {

@@ -74,6 +74,11 @@ uint32_t why_hang_owner(const struct model *model, struct stack_names *names,
 bool why_hang_is_lock(const struct model *model, struct stack_names *names,
 		      const struct model_open_wait *wait);
 
+/* Whether functions of the stack show that an open wait is for the end of a thread. `names` may be
+ * NULL. */
+bool why_hang_is_join(const struct model *model, struct stack_names *names,
+		      const struct model_open_wait *wait);
+
 /* The caller frees the result with why_hangs_free(). */
 void why_hangs_find(struct why_hangs *hangs, const struct model *model, struct stack_names *names);
 void why_hangs_free(struct why_hangs *hangs);

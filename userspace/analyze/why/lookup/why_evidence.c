@@ -153,6 +153,27 @@ bool why_is_only_thread(const struct why_walk *walk, uint32_t thread)
 	return next >= model->threads.len || model->threads.data[walk->by_pid[next]].pid != pid;
 }
 
+uint32_t why_only_other_thread(const struct why_walk *walk, uint32_t thread)
+{
+	const struct model *model = walk->model;
+	uint32_t pid = model->threads.data[thread].pid, found = MODEL_NONE;
+
+	for (size_t at = why_threads_of(walk, pid); at < model->threads.len; at++) {
+		uint32_t other = walk->by_pid[at];
+
+		if (model->threads.data[other].pid != pid)
+			break;
+		walk->why->searched++;
+		if (other == thread || model->threads.data[other].exit_ts ||
+		    model->threads.data[other].gone)
+			continue;
+		if (found != MODEL_NONE)
+			return MODEL_NONE;
+		found = other;
+	}
+	return found;
+}
+
 size_t why_traced_of(const struct why_walk *walk, uint32_t pid)
 {
 	return first_of(walk, walk->traced.data, walk->traced.len, pid);

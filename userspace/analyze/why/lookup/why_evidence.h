@@ -44,6 +44,9 @@ struct wait_facts why_facts_of(const struct why_walk *walk, uint32_t thread,
 size_t why_threads_of(const struct why_walk *walk, uint32_t pid);
 /* Whether the process of a thread has no other thread. */
 bool why_is_only_thread(const struct why_walk *walk, uint32_t thread);
+/* The thread besides which the process has only this one, at the end of the capture; MODEL_NONE:
+ * there are more, or none. */
+uint32_t why_only_other_thread(const struct why_walk *walk, uint32_t thread);
 /* Index in walk->traced of the first thread of a process. */
 size_t why_traced_of(const struct why_walk *walk, uint32_t pid);
 /* Looks up what a kernel stack says about a wait. */

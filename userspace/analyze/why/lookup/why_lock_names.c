@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyze/why/lookup/why_lock_names.h"
 
-#include <stdbool.h>
+#include <string.h>
 
 #include "analyze/why/lookup/why_meaning.h"
 
@@ -12,23 +12,32 @@ struct lock_row {
 	const char *object;
 };
 
+#define STANDBY_TEXT "a synchronous standby of PostgreSQL, which has to confirm the commit"
+
+/* PostgreSQL's wait for a lock of its table of locks. */
+#define PROC_SLEEP "ProcSleep "
+
 /* Functions of who waits. */
 static const struct lock_row locks[] = {
 	{"sqlite3InvokeBusyHandler sqliteDefaultBusyCallback btreeInvokeBusyHandler ", NULL,
 	 "the lock of an SQLite database: its holder is not recorded"},
-	{"ProcSleep ", "heap_update heap_delete heap_lock_tuple ",
-	 "the lock of a row in PostgreSQL"},
-	{"ProcSleep ", "XactLockTableWait ", "the end of a transaction in PostgreSQL"},
-	{"ProcSleep ", "pg_advisory_* ", "an advisory lock in PostgreSQL"},
-	{"ProcSleep ", "LockRelation* ", "the lock of a table in PostgreSQL"},
-	{"ProcSleep ", "LockAcquire* ", "a lock in PostgreSQL"},
+	{PROC_SLEEP, "heap_update heap_delete heap_lock_tuple ", "the lock of a row in PostgreSQL"},
+	{PROC_SLEEP, "XactLockTableWait ", "the end of a transaction in PostgreSQL"},
+	{PROC_SLEEP, "pg_advisory_* ", "an advisory lock in PostgreSQL"},
+	{PROC_SLEEP, "LockRelation* ", "the lock of a table in PostgreSQL"},
+	{PROC_SLEEP, "LockAcquire* ", "a lock in PostgreSQL"},
 	{"LWLockAcquire* LWLockWaitForVar ", NULL, "a lock of shared memory in PostgreSQL"},
+	{"SyncRepWaitForLSN ", NULL, STANDBY_TEXT},
 	{"MDL_wait::timed_wait* ", "Item_func_get_lock::val_int* ",
 	 "a lock of GET_LOCK() in MariaDB or MySQL"},
 	{"MDL_wait::timed_wait* ", NULL, "a metadata lock of MariaDB or MySQL"},
 	{"lock_wait(* lock_wait_suspend_thread(* ",
 	 "row_mysql_handle_errors(* row_search_mvcc(* row_upd_step(* row_ins_step(* ",
 	 "a lock of a row or table in InnoDB"},
+	/* The functions of a semaphore are the same, but a "with" statement of Python gives back
+	 * what it takes: __enter__, or SemLock.__enter__ from Python 3.11 on. */
+	{"_multiprocessing_SemLock_acquire* _multiprocessing_SemLock___enter__* ",
+	 "SemLock __enter__ ", "a lock of Python's multiprocessing"},
 };
 
 /* Functions of who ends the wait, if the stack of who waited is not recorded. */
@@ -58,6 +67,19 @@ static const char *row_find(const struct lock_row *rows, size_t row_count,
 const char *why_lock_awaited(const char *const *functions, uint32_t count)
 {
 	return row_find(locks, sizeof(locks) / sizeof(locks[0]), functions, count);
+}
+
+bool why_lock_is_answer(const char *object)
+{
+	return !strcmp(object, STANDBY_TEXT);
+}
+
+bool why_lock_is_of_transaction(const char *object)
+{
+	for (size_t i = 0; i < sizeof(locks) / sizeof(locks[0]); i++)
+		if (!strcmp(locks[i].waits, PROC_SLEEP) && !strcmp(locks[i].object, object))
+			return true;
+	return false;
 }
 
 /* A thread that enters a monitor may first have to wait for the collector of garbage. */

@@ -7,13 +7,20 @@
 #ifndef WAFFLE_ANALYZE_WHY_LOOKUP_WHY_LOCK_NAMES_H
 #define WAFFLE_ANALYZE_WHY_LOOKUP_WHY_LOCK_NAMES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /* "the lock of a row in PostgreSQL": what a thread waits for that has these functions on its stack;
  * NULL: no such lock is known. A name may be NULL: unknown. */
 const char *why_lock_awaited(const char *const *functions, uint32_t count);
-/* The same for the locks of a JVM, whose process it must be. */
+/* Whether this text of why_lock_awaited() is not a lock, but something that another program,
+ * perhaps on another machine, has to answer. */
+bool why_lock_is_answer(const char *object);
+/* Whether this text of why_lock_awaited() is a lock of PostgreSQL that a session may hold until its
+ * transaction ends. */
+bool why_lock_is_of_transaction(const char *object);
+/* The same as why_lock_awaited() for the locks of a JVM, whose process it must be. */
 const char *why_lock_of_java(const char *const *functions, uint32_t count);
 /* The same, of a thread that releases the lock. */
 const char *why_lock_released(const char *const *functions, uint32_t count);

@@ -114,6 +114,28 @@ static void note_child(struct why_walk *walk, const struct model_process *proces
 									 : NO_PEER);
 }
 
+/* PostgreSQL's processes set their titles: "postgres: app shop 127.0.0.1(49032) idle in
+ * transaction". A transaction that has failed, "idle in transaction (aborted)", holds no lock. */
+#define SESSION_BEGIN "postgres: "
+#define SESSION_END " idle in transaction"
+
+/* Notes the process, which was idle in a transaction when the capture began, as the only such one
+ * of its parent, or that there are several. */
+static void note_session(struct why_walk *walk, const struct model_process *process)
+{
+	const char *title = strtab_get(walk->model->strings, process->cmdline);
+	size_t len = strlen(title);
+	bool several = map_get(&walk->sessions, process->ppid) != MAP_NONE;
+
+	while (len && title[len - 1] == ' ')
+		len--;
+	if (!process->ppid || len < strlen(SESSION_END) ||
+	    strncmp(title, SESSION_BEGIN, strlen(SESSION_BEGIN)) != 0 ||
+	    strncmp(title + len - strlen(SESSION_END), SESSION_END, strlen(SESSION_END)) != 0)
+		return;
+	map_put(&walk->sessions, process->ppid, several ? NO_PEER : process->main_thread);
+}
+
 static void find_main_threads(struct why_walk *walk)
 {
 	const struct model *model = walk->model;
@@ -124,6 +146,7 @@ static void find_main_threads(struct why_walk *walk)
 		if (map_get(&walk->main_threads, process->pid) == MAP_NONE)
 			map_put(&walk->main_threads, process->pid, process->main_thread);
 		note_child(walk, process);
+		note_session(walk, process);
 	}
 }
 
@@ -154,6 +177,7 @@ void why_peers_free(struct why_walk *walk)
 	map_free(&walk->socket_users);
 	map_free(&walk->main_threads);
 	map_free(&walk->only_children);
+	map_free(&walk->sessions);
 	map_free(&walk->askers);
 }
 
@@ -439,6 +463,14 @@ static uint32_t pid_on_host_of(const struct model *model, uint32_t pid, uint32_t
 	return model->host_count > 1 ? store_pid_of(store_pid_host(pid), real) : real;
 }
 
+uint32_t why_main_thread(const struct why_walk *walk, uint32_t thread)
+{
+	uint32_t pid = walk->model->threads.data[thread].pid;
+	uint32_t found = map_get(&walk->main_threads, pid);
+
+	return found != MAP_NONE && model_is_traced(walk->model, found) ? found : thread;
+}
+
 uint32_t why_child_with_pid(const struct why_walk *walk, uint32_t pid, uint32_t number)
 {
 	const struct model *model = walk->model;
@@ -456,4 +488,21 @@ uint32_t why_only_child(const struct why_walk *walk, uint32_t pid)
 	uint32_t child = map_get(&walk->only_children, pid);
 
 	return child < walk->model->threads.len ? child : MODEL_NONE;
+}
+
+uint32_t why_idle_session(const struct why_walk *walk, uint32_t thread, uint64_t until_ts)
+{
+	const struct model_process *process = model_process_of(walk->model, thread);
+	uint32_t found = process ? map_get(&walk->sessions, process->ppid) : MAP_NONE;
+	const struct why_thread *of;
+
+	if (found >= walk->model->threads.len || found == thread ||
+	    !model_is_traced(walk->model, found))
+		return MODEL_NONE;
+	of = &walk->intervals.threads[found];
+	return of->intervals.len && of->intervals.data[0].state == WAFFLE_THREAD_BLOCKED &&
+			       (of->intervals.data[0].open ||
+				of->intervals.data[0].to_ts >= until_ts)
+		       ? found
+		       : MODEL_NONE;
 }

@@ -42,6 +42,12 @@ uint32_t why_socket_server(const struct why_walk *walk, const struct store_objec
 /* The main thread of the only process that a process has started and that lives; MODEL_NONE: there
  * is none, or there are several. */
 uint32_t why_only_child(const struct why_walk *walk, uint32_t pid);
+/* A session of the same PostgreSQL as a server process that has been idle in a transaction from the
+ * begin of the capture to a time, by the title of its process. MODEL_NONE: several were so when the
+ * capture began, or none. */
+uint32_t why_idle_session(const struct why_walk *walk, uint32_t thread, uint64_t until_ts);
+/* The main thread of the process of a thread, if that is traced, else the thread. */
+uint32_t why_main_thread(const struct why_walk *walk, uint32_t thread);
 /* The main thread of the child of a process that has this number on their host, and lives;
  * MODEL_NONE: none is known. */
 uint32_t why_child_with_pid(const struct why_walk *walk, uint32_t pid, uint32_t number);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyze/why/lookup/why_evidence.h"
+#include "analyze/why/lookup/why_halted.h"
 #include "analyze/why/lookup/why_peers.h"
 #include "analyze/why/why_walk_types.h"
 
@@ -37,18 +38,27 @@ static bool waits_at_other_end(struct why_walk *walk, uint32_t number, uint64_t 
 	return awaited && awaited->ino == store_reader_object(reader, other)->ino;
 }
 
-bool why_peers_wait(struct why_walk *walk, const struct store_object *epoll, uint64_t ts)
+/* What is at the other ends of the connections of an epoll instance. */
+struct epoll_ends {
+	uint32_t waiting; /* so many threads wait there */
+	uint32_t stopped; /* main thread of a process that is stopped; MODEL_NONE: none */
+};
+
+/* Looks at all of them. False: something else is at one of them, or it is not known. The ones whose
+ * process is stopped count if `from` is not 0. */
+static bool ends_find(struct why_walk *walk, const struct store_object *epoll, uint64_t from,
+		      uint64_t to, struct epoll_ends *ends)
 {
 	const char *at = epoll->detail, *name = "socket:[";
 	unsigned unknown = 0;
-	bool any = false;
 
+	*ends = (struct epoll_ends){.stopped = MODEL_NONE};
 	/* The inodes in the text are those of the host. */
 	if (walk->model->host_count > 1 || strlen(at) > WATCHED_MAX)
 		return false;
 	while ((at = strstr(at, name))) {
 		uint64_t ino = strtoull(at + strlen(name), NULL, 10);
-		uint32_t number = map_get(&walk->socket_at, ino);
+		uint32_t number = map_get(&walk->socket_at, ino), stopped = MODEL_NONE;
 
 		at += strlen(name);
 		/* The one that listens has no other end. */
@@ -56,9 +66,30 @@ bool why_peers_wait(struct why_walk *walk, const struct store_object *epoll, uin
 			return false;
 		if (number == MAP_NONE)
 			continue;
-		if (!waits_at_other_end(walk, number, ts))
+		if (from)
+			stopped = why_halted_peer(
+				walk, store_reader_object(walk->model->reader, number), from, to);
+		if (stopped != MODEL_NONE)
+			ends->stopped = stopped;
+		else if (waits_at_other_end(walk, number, to))
+			ends->waiting++;
+		else
 			return false;
-		any = true;
 	}
-	return any;
+	return true;
+}
+
+bool why_peers_wait(struct why_walk *walk, const struct store_object *epoll, uint64_t ts)
+{
+	struct epoll_ends ends;
+
+	return ends_find(walk, epoll, 0, ts, &ends) && ends.waiting;
+}
+
+uint32_t why_peer_stopped(struct why_walk *walk, const struct store_object *epoll, uint64_t from,
+			  uint64_t to)
+{
+	struct epoll_ends ends;
+
+	return ends_find(walk, epoll, from, to, &ends) ? ends.stopped : MODEL_NONE;
 }

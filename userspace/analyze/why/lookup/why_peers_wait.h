@@ -10,4 +10,9 @@
  * than one of them, that is not known. The one may be the socket that listens. */
 bool why_peers_wait(struct why_walk *walk, const struct store_object *epoll, uint64_t ts);
 
+/* The main thread of a process at the other end of one of those connections that is stopped from
+ * `from` to `to`, if at the others threads wait then. MODEL_NONE: it is not so, or not known. */
+uint32_t why_peer_stopped(struct why_walk *walk, const struct store_object *epoll, uint64_t from,
+			  uint64_t to);
+
 #endif
