@@ -36,6 +36,9 @@ HARDEN_ARCH := $(if $(filter x86_64,$(ARCH)),-fcf-protection=full,$(if $(filter 
 HARDEN := -fstack-protector-strong -fstack-clash-protection $(HARDEN_ARCH) \
 	$(if $(SANITIZE)$(filter -O0,$(CFLAGS)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3)
 HARDEN_LINK := -Wl,-z,relro,-z,now,-z,noexecstack $(if $(STATIC),-static-pie,-pie)
+# By default, gcc clears structures of more than 64 bytes by `rep stos`, which takes dozens of cycles
+# to begin. The tuning for this processor has vector instructions of any x86-64 do that.
+TUNE := $(if $(filter x86_64,$(ARCH)),-mtune=icelake-server)
 CFLAGS_ALL := -std=gnu17 $(WARN) $(CFLAGS) -fPIE $(HARDEN) $(SANITIZE_FLAGS)
 LIBS := -lbpf -lelf -ldw -lcapstone -lprotobuf-c -lzstd -lyajl -lseccomp -lz -lm -lpthread -lsupc++
 # One archive may need another that stands before it, hence the group.
@@ -77,7 +80,7 @@ $(BUILD)/link $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)
 	@echo '$(HOW_$(@F))' | cmp -s - $@ || echo '$(HOW_$(@F))' > $@
 $(BUILD)/link: HOW_link = $(HARDEN_LINK) $(LINK_LIBS)
-$(BUILD)/flags: HOW_flags = $(CC) $(CFLAGS_ALL)
+$(BUILD)/flags: HOW_flags = $(CC) $(CFLAGS_ALL) $(TUNE)
 
 $(BUILD)/libwaffle-bpf.a: $(LIB_OBJ)
 	@rm -f $@
@@ -85,7 +88,7 @@ $(BUILD)/libwaffle-bpf.a: $(LIB_OBJ)
 
 $(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(SKEL) $(PROTO_C)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(TUNE) -MMD -MP -c -o $@ $<
 
 # libwaffle, for programs that record themselves. It has those parts of userspace/ that write files,
 # evaluate filters and find sites, compiled anew as position-independent code. Only the symbols of

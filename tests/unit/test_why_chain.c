@@ -336,6 +336,49 @@ static void test_slowest_come_first_and_no_more_than_wanted(void **state)
 	done(&capture, why);
 }
 
+#define MANY_SPANS 25000 /* the slowest so far are sorted out three times */
+
+/* Each of the first fifth has the same length as one of the last. */
+static uint64_t many_length(uint64_t i)
+{
+	return 1 + i * 7919 % (MANY_SPANS / 5 * 4);
+}
+
+static uint64_t many_start(uint64_t i)
+{
+	return 2000 + 30000 * i;
+}
+
+/* The number of spans that come before one. */
+static uint64_t many_before(uint64_t of)
+{
+	uint64_t count = 0;
+
+	for (uint64_t i = 0; i < MANY_SPANS; i++)
+		count += many_length(i) > many_length(of) ||
+			 (many_length(i) == many_length(of) && i < of);
+	return count;
+}
+
+static void test_slowest_of_many_spans_come_in_order(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	capture_begin(&capture, true);
+	gets(&capture, 1001, 1, 0, 11, 0, 0, 0);
+	for (uint64_t i = 0; i < MANY_SPANS; i++) {
+		capture_span(&capture, many_start(i), 11, 1 + i);
+		capture_end(&capture, many_start(i) + many_length(i), 11, 1 + i);
+	}
+	why = ask(&capture, many_start(MANY_SPANS), &(struct why_query){.slowest = 7});
+	assert_int_equal(why->instances.len, 7);
+	for (unsigned i = 0; i < 7; i++)
+		assert_int_equal(many_before((why->instances.data[i].from_ts - 2000) / 30000), i);
+	done(&capture, why);
+}
+
 static void test_only_spans_of_the_name_are_explained(void **state)
 {
 	struct error err = ERROR_INIT;
@@ -560,6 +603,7 @@ int main(void)
 		cmocka_unit_test(test_wait_whose_wake_up_was_not_reported_says_so),
 		cmocka_unit_test(test_span_without_a_begin_is_never_certain),
 		cmocka_unit_test(test_slowest_come_first_and_no_more_than_wanted),
+		cmocka_unit_test(test_slowest_of_many_spans_come_in_order),
 		cmocka_unit_test(test_only_spans_of_the_name_are_explained),
 		cmocka_unit_test(test_thread_is_explained_in_a_window_that_cuts_its_wait),
 		cmocka_unit_test(test_windows_of_several_spans_keep_their_cpus_apart),

@@ -178,9 +178,20 @@ static void keep_slowest(struct why *why, uint32_t slowest)
 		why->instances.len = slowest;
 }
 
+/* Adds a span, unless the first `slowest` instances, which are in order, are all slower. 0: those
+ * are not known yet. */
+static void add_span(struct why *why, uint32_t span, uint32_t slowest)
+{
+	struct why_instance instance = why_span_instance(why->model, span);
+
+	if (!slowest || slower(&instance, &why->instances.data[slowest - 1]) < 0)
+		vec_add(&why->instances, instance);
+}
+
 static void pick_spans(struct why *why, const struct why_query *query)
 {
 	const struct model *model = why->model;
+	uint32_t slowest = 0;
 
 	for (uint32_t i = 0; i < model->spans.len; i++) {
 		const struct model_span *span = &model->spans.data[i];
@@ -193,9 +204,11 @@ static void pick_spans(struct why *why, const struct why_query *query)
 		    site_is_bookkeeping(model_site(model, span->site)))
 			continue;
 		if (why_can_explain(model, span) && model_is_selected(model, i))
-			vec_add(&why->instances, why_span_instance(model, i));
-		if (query->slowest && why->instances.len / 2 >= (size_t)query->slowest + SLACK)
+			add_span(why, i, slowest);
+		if (query->slowest && why->instances.len / 2 >= (size_t)query->slowest + SLACK) {
 			keep_slowest(why, query->slowest);
+			slowest = query->slowest;
+		}
 	}
 }
 

@@ -15,7 +15,8 @@
  * turn out large. */
 #define CAUSES_ROOM 1024
 
-/* Cache: where a group's causes were found last, by the hash of their key. */
+/* Cache: where a group's causes were found last, by the hash of their key. A hash has two slots,
+ * the latest first, since two causes that take turns would evict each other. */
 #define SLOT_BITS 12
 struct slots {
 	uint16_t at[1u << SLOT_BITS];
@@ -164,24 +165,31 @@ static struct why_group_cause widened(const struct why_group_cause *cause)
 	return wide;
 }
 
-static uint16_t *slot_of(struct slots *slots, const struct why_group_cause *key)
+static uint16_t *slots_of(struct slots *slots, const struct why_group_cause *key)
 {
 	uint64_t hash = key->cause + ((uint64_t)key->object << 8) + ((uint64_t)key->span << 36);
 
 	hash = hash_number(hash ^ (key->own ? 0 : (uint64_t)key->comm << 16));
-	return &slots->at[hash >> (64 - SLOT_BITS)];
+	return &slots->at[hash >> (64 - SLOT_BITS) & ~1u];
+}
+
+static void slot_put(uint16_t *slot, size_t cause)
+{
+	slot[1] = slot[0];
+	slot[0] = (uint16_t)cause;
 }
 
 static struct why_group_cause *cause_find(struct why_group *group, struct slots *slots,
 					  const struct why_group_cause *key)
 {
-	uint16_t *slot = slot_of(slots, key);
+	uint16_t *slot = slots_of(slots, key);
 
-	if (*slot < group->causes.len && same_culprit(&group->causes.data[*slot], key))
-		return &group->causes.data[*slot];
+	for (unsigned i = 0; i < 2; i++)
+		if (slot[i] < group->causes.len && same_culprit(&group->causes.data[slot[i]], key))
+			return &group->causes.data[slot[i]];
 	for (size_t i = 0; i < group->causes.len; i++)
 		if (same_culprit(&group->causes.data[i], key)) {
-			*slot = (uint16_t)i;
+			slot_put(slot, i);
 			return &group->causes.data[i];
 		}
 	return NULL;
@@ -247,7 +255,7 @@ static struct why_group_cause *cause_add(struct aggregate_gather *gather, uint32
 	if (group->causes.len >= CAUSES_ROOM)
 		causes_fold(gather, number, CAUSES_ROOM / 2);
 	vec_add(&group->causes, *key);
-	*slot_of(gather->slots[number], key) = (uint16_t)(group->causes.len - 1);
+	slot_put(slots_of(gather->slots[number], key), group->causes.len - 1);
 	return &group->causes.data[group->causes.len - 1];
 }
 

@@ -113,23 +113,16 @@ void why_go_idle_init(struct why_walk *walk)
 	}
 }
 
-static bool is_idle(struct why_walk *walk, uint32_t thread, const struct why_interval *interval,
-		    const struct model_wait *wait)
+bool why_go_is_idle(struct why_walk *walk, uint32_t thread, const struct why_interval *interval)
 {
 	uint32_t idle;
 	uint64_t key;
 
 	if (!walk->has_go || !walk->names || !why_is_go(walk, thread))
 		return false;
-	idle = idle_by_stack(walk, wait);
+	idle = idle_by_stack(walk, model_wait_at(walk->model, thread, interval->from_ts));
 	if (idle != MAP_NONE)
 		return idle;
 	key = key_of(walk, thread, interval->syscall, interval->args);
 	return key && map_get(&walk->go_idle, key) == 1;
-}
-
-bool why_go_is_idle(struct why_walk *walk, uint32_t thread, const struct why_interval *interval)
-{
-	return is_idle(walk, thread, interval,
-		       model_wait_at(walk->model, thread, interval->from_ts));
 }
