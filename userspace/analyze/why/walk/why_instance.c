@@ -283,6 +283,7 @@ static const struct sum_folding fold_threads = {
 static bool is_rival(const struct why_walk *walk, const struct why_sum *sum)
 {
 	return sum->part.cause == WHY_CPU_CONTENTION && is_other(walk, sum) &&
+	       strcmp(model_thread_name(walk->model, sum->part.thread), "?") != 0 &&
 	       !model_is_traced(walk->model, sum->part.thread);
 }
 
