@@ -419,7 +419,8 @@ struct waffle_rec_wait {
 };
 
 /* In `address`, from the kernel only: the file is a socket that has sent something again during the
- * wait, and the lowest bits are what waffle_rec_endpoints.resent is. No name has this bit. */
+ * wait, or whose SYN nobody has answered. The lowest bits are what waffle_rec_endpoints.resent is.
+ * No name has this bit. */
 #define WAFFLE_WAIT_RESENT (1ull << 63)
 
 /*
@@ -612,7 +613,8 @@ struct waffle_rec_endpoints {
 	__u16 resent; /* how often TCP has sent something again during the wait */
 };
 
-/* In `resent`: it was the SYN; otherwise it was data. */
+/* In `resent`: it was the SYN; otherwise it was data. With a count of 0: nobody has answered the SYN
+ * yet, which was sent once. */
 #define WAFFLE_RESENT_SYN 0x8000u
 #define WAFFLE_RESENT_MAX 16u /* it was that often or more */
 

@@ -2,6 +2,8 @@
 /* Details of waits. The scheduler's programs call these functions to record what a wait was for.
  * Programs at other tracepoints record page faults, block devices, signals and CPU frequency. */
 #include "vmlinux.h"
+#include "epoll.bpf.h"
+#include "socket.bpf.h"
 #include "wait.h"
 
 #define SI_KERNEL 0x80 /* include/uapi/asm-generic/siginfo.h */
@@ -132,43 +134,6 @@ __noinline int polled_read(struct polled *polled)
 	return 0;
 }
 
-/* ---- what epoll_wait() waited for ---- */
-
-/* An uninterruptible wait in epoll_wait() is for a lock. */
-static __always_inline bool is_epoll(const struct thread_wait *wait)
-{
-	return (wait->syscall == NR_EPOLL_WAIT || wait->syscall == NR_EPOLL_PWAIT ||
-		wait->syscall == NR_EPOLL_PWAIT2) &&
-	       !wait->uninterruptible;
-}
-
-/*
- * Returns the file that has become ready in an epoll, and its descriptor. NULL: none is ready, as
- * after a timeout, or several are. Then each of the threads that wait with this epoll may have
- * waited for a different one. The list of ready files was empty when the thread began to wait, and
- * what wakes the thread is put into the list first. Other CPUs may change the list meanwhile, so
- * each entry has to name the epoll that it belongs to.
- */
-static __always_inline struct file *epoll_ready(struct file *epoll, __u32 *descriptor)
-{
-	struct eventpoll *of = BPF_CORE_READ(epoll, private_data);
-	struct list_head *head, *first, *second = NULL;
-	struct epitem *item;
-
-	if (!of || !bpf_core_field_exists(of->rdllist) || !bpf_core_type_exists(struct epitem))
-		return NULL;
-	head = (void *)of + bpf_core_field_offset(struct eventpoll, rdllist);
-	first = BPF_CORE_READ(of, rdllist.next);
-	if (first == head || bpf_probe_read_kernel(&second, sizeof(second), first) ||
-	    second != head)
-		return NULL;
-	item = (void *)first - bpf_core_field_offset(struct epitem, rdllink);
-	if (BPF_CORE_READ(item, ep) != of)
-		return NULL;
-	*descriptor = BPF_CORE_READ(item, ffd.fd);
-	return BPF_CORE_READ(item, ffd.file);
-}
-
 /* ---- memory limits of cgroups ---- */
 
 #define MEMORY_LEVELS 8
@@ -267,10 +232,8 @@ __noinline int quota_emit(__u64 group, __u32 tid, __u64 ns, __u64 now)
 
 /* ---- addresses of sockets ---- */
 
-#define SOCKFS_MAGIC 0x534f434b /* include/uapi/linux/magic.h */
-enum { AF_INET = 2, AF_INET6 = 10, IPPROTO_UDP = 17 };
+enum { AF_INET = 2, AF_INET6 = 10 };
 enum { ENDPOINTS_MAX = 8192 };
-enum { TCP_SYN_SENT = 2 }; /* include/net/tcp_states.h */
 
 /* To whom an unconnected socket has sent; key: the inode of the socket. If that is more than one,
  * as of a server, none is its peer. */
@@ -319,8 +282,7 @@ static __always_inline __u16 from_network(__u16 port)
 /* Fills in all but the header. False: it is no socket of IPv4 or IPv6. */
 static __always_inline bool endpoints_read(struct waffle_rec_endpoints *to, struct file *file)
 {
-	struct socket *socket = BPF_CORE_READ(file, private_data);
-	struct sock *sock = BPF_CORE_READ(socket, sk);
+	struct sock *sock = socket_of(file);
 	__u16 family = BPF_CORE_READ(sock, __sk_common.skc_family);
 	struct sent_to *sent;
 
@@ -371,10 +333,11 @@ __noinline int endpoints_emit(__u64 address, __u64 who, __u64 since, __u64 now)
 	__u32 cpu = bpf_get_smp_processor_id();
 	__u64 hash = 0, *known;
 
-	if (BPF_CORE_READ(file, f_inode, i_sb, s_magic) != SOCKFS_MAGIC ||
-	    !endpoints_read(&read, file))
+	if (!endpoints_read(&read, file))
 		return 0;
 	read.resent = resent_since(read.ino, since);
+	if (read.protocol == IPPROTO_TCP && socket_connects(socket_of(file)))
+		read.resent |= WAFFLE_RESENT_SYN;
 	for (__u32 i = 0; i < 32; i += 8)
 		hash = (hash ^ *(__u64 *)(read.local + i)) * 0x9e3779b97f4a7c15ull;
 	hash ^= (__u64)read.resent << 32 | (__u64)read.local_port << 16 | read.remote_port;
@@ -448,7 +411,7 @@ __noinline int details_emit(struct thread_wait *wait, __u64 who, __u64 files, __
 		file = file_in(table, descriptor);
 	}
 	if (file && is_epoll(wait))
-		file = epoll_ready(file, &descriptor) ?: file;
+		file = epoll_awaited(wait, file, &descriptor, now);
 	if (file)
 		resent = endpoints_emit((__u64)file, who, wait->from_ts, now);
 	for (__u32 i = 0; table && polled > 1 && i < WAFFLE_POLLED_MAX && i < polled; i++)
@@ -481,7 +444,7 @@ int on_resent(__u64 *ctx)
 {
 	struct sock *sock = (struct sock *)ctx[0];
 	struct sk_buff *segment = (struct sk_buff *)ctx[1];
-	bool syn = BPF_CORE_READ(sock, __sk_common.skc_state) == TCP_SYN_SENT;
+	bool syn = socket_connects(sock);
 	__u64 ino = BPF_CORE_READ(sock, sk_socket, file, f_inode, i_ino);
 	struct resent first = {.what = syn ? WAFFLE_RESENT_SYN : 0}, *times;
 

@@ -308,11 +308,26 @@ struct epoll_filefd {
 	int fd;
 };
 
+struct rb_node {
+	unsigned long __rb_parent_color;
+	struct rb_node *rb_right, *rb_left;
+};
+
+struct rb_root {
+	struct rb_node *rb_node;
+};
+
+struct rb_root_cached {
+	struct rb_root rb_root;
+};
+
 struct eventpoll {
 	struct list_head rdllist;
+	struct rb_root_cached rbr;
 };
 
 struct epitem {
+	struct rb_node rbn;
 	struct list_head rdllink;
 	struct epoll_filefd ffd;
 	struct eventpoll *ep;

@@ -150,6 +150,81 @@ def test_a_connection_without_an_answer_since_before_the_capture_has_its_address
     assert re.search(rf"<-> 127\.0\.0\.1:{port}, SYN sent again", culprit)
 
 
+FULL_QUEUE = """
+import os, select, signal, socket, sys
+server = socket.create_server(("127.0.0.1", 0), backlog=0)
+others = [socket.socket() for _ in range(2)]
+for other in others:
+    other.setblocking(False)
+    other.connect_ex(server.getsockname())
+if not os.fork():
+    with open("/proc/self/comm", "w") as comm:
+        comm.write("helper")
+    signal.pause()
+address = server.getsockname()
+server.close()
+print(address[1], flush=True)
+if len(sys.argv) > 2:
+    os.execv(sys.argv[2], (sys.argv[2], f"127.0.0.1:{address[1]}"))
+idle = os.pipe()
+while True:
+    client = socket.socket()
+    if sys.argv[1] == "timeout":
+        client.settimeout(0.3)
+        try:
+            client.connect(address)
+        except TimeoutError:
+            pass
+    else:
+        client.setblocking(False)
+        client.connect_ex(address)
+        loop = select.epoll()
+        for descriptor in idle[0], client.fileno():
+            loop.register(descriptor, select.EPOLLIN)
+        loop.poll(None if sys.argv[1] == "open" else 0.3)
+        loop.close()
+    client.close()
+"""
+
+
+@pytest.fixture(scope="session")
+def dials(tmp_path_factory):
+    return zoo.build_other(PROGRAMS / "dials.go", tmp_path_factory.mktemp("go"))
+
+
+@pytest.fixture
+def unaccepted(first_cause, dials):
+    """unaccepted(mode): the first cause of a client of a server whose queue is full, and the server's port."""
+
+    def ask(mode):
+        command = [sys.executable, "-c", FULL_QUEUE, mode, *([dials] if mode == "go" else [])]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, process_group=0) as process:
+            port = int(process.stdout.readline())
+            time.sleep(0.5)
+            try:
+                return *first_cause(process), port
+            finally:
+                os.killpg(process.pid, signal.SIGKILL)
+
+    return ask
+
+
+@pytest.mark.parametrize("mode", ("timeout", "epoll", "go"))
+def test_connections_that_nobody_accepts_name_the_server(unaccepted, mode):
+    """Neither an epoll nor a timeout shows what the socket waits for: it is being connected."""
+    *found, culprit, port = unaccepted(mode)
+    assert found == ["socket", "likely"]
+    address = rf"127\.0\.0\.1:{port} \(tcp, SYN not answered\)"
+    assert re.match(rf"helper \(\d+\), [5-7] connections to {address}", culprit), culprit
+
+
+def test_a_connection_that_nobody_accepts_until_the_end_names_the_server(unaccepted):
+    *found, culprit, port = unaccepted("open")
+    assert found == ["socket", "likely"]
+    ends = rf"tcp 127\.0\.0\.1:\d+ <-> 127\.0\.0\.1:{port}, SYN sent again (once|2 times)"
+    assert re.match(rf"helper \(\d+\), socket:\[\d+\] \({ends}\)", culprit), culprit
+
+
 OWN_DESCRIPTORS = """
 import ctypes, os, threading
 CLONE_FILES = 0x400

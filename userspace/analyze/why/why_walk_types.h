@@ -152,7 +152,8 @@ struct why_walk {
 	struct map go_busy_of;    /* pid → index in go_busy_ranges */
 	uint64_t go_busy_load;    /* intervals.loads when they were made */
 	VEC(uint32_t) sockets;    /* objects with two ends, sorted by them */
-	struct map socket_at;     /* inode → number of one of `sockets` */
+	VEC(uint32_t) listeners;  /* sockets of TCP with one end */
+	struct map socket_at;     /* inode → number of one of `sockets` or `listeners` */
 	struct map peers;         /* object → thread at the other end, or NO_PEER */
 	struct map socket_users;  /* object → the first thread that waited for it */
 	struct map main_threads;  /* pid → thread */

@@ -15,6 +15,7 @@
 #include "util/clock.h"
 #include "util/hash.h"
 #include "util/keymap.h"
+#include "util/map.h"
 #include "util/text.h"
 #include "util/vec.h"
 
@@ -52,8 +53,11 @@ struct object_names {
 	uint32_t highest;    /* number that one of them has */
 	struct keymap index; /* inode, device, descriptor and process → index in `rows` */
 	VEC(struct object_row) rows;
-	struct keymap connections; /* "tcp A <-> B" of sockets whose ends are known */
-	size_t searched;           /* number of them when their other ends were searched last */
+	/* "tcp A <-> B" of sockets whose ends are known, and "tcp B" where a server may listen that
+	 * has not answered */
+	struct keymap connections;
+	struct map watched; /* inodes of sockets in epolls */
+	size_t searched;    /* number of both when they were searched last */
 	uint64_t start_ts, spent_ns;
 	struct descriptor found; /* too large for the stack */
 };
@@ -74,6 +78,7 @@ void object_names_close(struct object_names *names)
 		return;
 	keymap_free(&names->index);
 	keymap_free(&names->connections);
+	map_free(&names->watched);
 	vec_free(&names->rows);
 	free(names);
 }
@@ -97,11 +102,34 @@ static struct object_row *row_get(struct object_names *names, const struct file_
 	return &names->rows.data[names->rows.len - 1];
 }
 
+/* Adds where a server may listen: at "127.0.0.1:80" itself, or at this port of all addresses. */
+static void server_add(struct object_names *names, const char *remote)
+{
+	static const char *const addresses[] = {NULL, "0.0.0.0", "[::]"};
+	int len = (int)strcspn(remote, DESCRIPTOR_AFTER);
+	const char *port = memrchr(remote, ':', (size_t)len);
+	char text[256];
+
+	for (size_t i = 0; port && i < sizeof(addresses) / sizeof(addresses[0]); i++) {
+		int port_len = (int)(remote + len - port);
+		int text_len = addresses[i] ? snprintf(text, sizeof(text), "tcp %s%.*s",
+						       addresses[i], port_len, port)
+					    : snprintf(text, sizeof(text), "tcp %.*s", len, remote);
+
+		if (text_len < (int)sizeof(text))
+			keymap_set(&names->connections, text, (size_t)text_len, 1);
+	}
+}
+
 static void connection_add(struct object_names *names, const char *detail)
 {
-	if (text_begins(detail, "tcp ") && strstr(detail, DESCRIPTOR_BETWEEN) &&
-	    names->connections.len < CONNECTIONS_MAX)
-		keymap_set(&names->connections, detail, strcspn(detail, DESCRIPTOR_AFTER), 1);
+	const char *between = strstr(detail, DESCRIPTOR_BETWEEN);
+
+	if (!text_begins(detail, "tcp ") || !between || names->connections.len >= CONNECTIONS_MAX)
+		return;
+	keymap_set(&names->connections, detail, strcspn(detail, DESCRIPTOR_AFTER), 1);
+	if (descriptor_is_connecting(detail))
+		server_add(names, between + strlen(DESCRIPTOR_BETWEEN));
 }
 
 static int row_write(struct object_names *names, struct object_row *row, uint32_t pid,
@@ -224,6 +252,17 @@ static const char *anonymous_name(const char *kind)
 	return NULL;
 }
 
+/* Notes the sockets among "socket:[4711], pipe:[4712]". */
+static void watched_note(struct object_names *names, const char *list)
+{
+	const char *name = DESCRIPTOR_SOCKET "[";
+
+	while ((list = strstr(list, name)) && names->watched.len < CONNECTIONS_MAX) {
+		list += strlen(name);
+		map_set(&names->watched, strtoull(list, NULL, 10), 1);
+	}
+}
+
 /* An anonymous file has a name even if its process is gone. */
 static int64_t anonymous_file(struct object_names *names, pid_t pid, int fd,
 			      const struct file_key *key, const char *name, struct error *err)
@@ -245,6 +284,7 @@ static int64_t anonymous_file(struct object_names *names, pid_t pid, int fd,
 		row->looked_ts = now;
 		if (row->number && !names->found.detail[0]) /* the process is gone */
 			return row->number;
+		watched_note(names, names->found.detail);
 	}
 	result = row_write(names, row, (uint32_t)pid, err);
 	return result ? result : (int64_t)row->number;
@@ -336,14 +376,16 @@ uint32_t object_names_resent(struct object_names *names, const struct file_key *
 	return row ? row->number : 0;
 }
 
-/* Prints ", SYN sent again 2 times", or nothing. */
+/* Prints ", SYN sent again 2 times", ", SYN not answered", or nothing. */
 static void resent_put(char *text, size_t size, uint16_t resent)
 {
 	const char *what = resent & WAFFLE_RESENT_SYN ? "SYN" : "data";
 	unsigned count = resent & ~WAFFLE_RESENT_SYN;
 
 	text[0] = '\0';
-	if (count == 1)
+	if (resent == WAFFLE_RESENT_SYN)
+		snprintf(text, size, DESCRIPTOR_UNANSWERED);
+	else if (count == 1)
 		snprintf(text, size, DESCRIPTOR_AFTER " %s sent again once", what);
 	else if (count)
 		snprintf(text, size, DESCRIPTOR_AFTER " %s sent again %u times%s", what, count,
@@ -472,7 +514,8 @@ int object_names_fifo(struct object_names *names, pid_t pid, const struct file_k
 
 /* ---- other ends of connections ---- */
 
-/* The sockets at the other ends of known connections, on this machine. */
+/* The sockets at the other ends of known connections, on this machine, those that listen where a
+ * known socket is being connected to, and those that epolls watch. */
 struct peers {
 	struct object_names *names;
 	struct map at; /* inode → index in `details` */
@@ -483,15 +526,15 @@ struct peers {
 	int result;
 };
 
-/* Turns "tcp A <-> B" into "tcp B <-> A". False: it is too long. */
+/* Turns "tcp A <-> B" into "tcp B <-> A". False: it is too long, or it has one end only. */
 static bool connection_turn(char *turned, size_t size, const char *detail)
 {
 	const char *local = detail + strlen("tcp ");
 	const char *between = strstr(local, DESCRIPTOR_BETWEEN);
 
-	return (size_t)snprintf(turned, size, "tcp %s" DESCRIPTOR_BETWEEN "%.*s",
-				between + strlen(DESCRIPTOR_BETWEEN), (int)(between - local),
-				local) < size;
+	return between && (size_t)snprintf(turned, size, "tcp %s" DESCRIPTOR_BETWEEN "%.*s",
+					   between + strlen(DESCRIPTOR_BETWEEN),
+					   (int)(between - local), local) < size;
 }
 
 /* Whether it is the other end of a connection of which one end is known. */
@@ -504,13 +547,22 @@ static bool is_other_end(const struct keymap *known, const char *detail)
 	       keymap_get(known, detail, strlen(detail)) == MAP_NONE;
 }
 
+/* Whether the socket is wanted that has this detail. */
+static bool is_wanted(const struct object_names *names, uint64_t ino, const char *detail)
+{
+	return is_other_end(&names->connections, detail) ||
+	       map_get(&names->watched, ino) != MAP_NONE ||
+	       (!strstr(detail, DESCRIPTOR_BETWEEN) &&
+		keymap_get(&names->connections, detail, strlen(detail)) != MAP_NONE);
+}
+
 static bool peer_want(uint64_t ino, const char *detail, void *arg)
 {
 	struct peers *peers = arg;
 
 	if (peers->details.len >= CONNECTIONS_MAX || clock_monotonic_ns() >= peers->until_ns)
 		return false;
-	if (!is_other_end(&peers->names->connections, detail) || !vec_reserve(&peers->details, 1))
+	if (!is_wanted(peers->names, ino, detail) || !vec_reserve(&peers->details, 1))
 		return true;
 	snprintf(peers->details.data[peers->details.len].text, sizeof(peers->details.data->text),
 		 "%s", detail);
@@ -616,7 +668,8 @@ int object_names_peers(struct object_names *names, const pid_t *pids, size_t cou
 	if (peers.result)
 		return peers.result;
 	/* The other end of a connection is searched once. */
-	if (names->connections.len == names->searched || too_dear(names, begin_ns))
+	if (names->connections.len + names->watched.len == names->searched ||
+	    too_dear(names, begin_ns))
 		return 0;
 	for (size_t i = 0; i < count; i++) {
 		uint64_t network = network_of(pids[i]);
@@ -624,7 +677,7 @@ int object_names_peers(struct object_names *names, const pid_t *pids, size_t cou
 		if (clock_monotonic_ns() >= until_ns || map_get(&networks, network) != MAP_NONE)
 			continue;
 		map_set(&networks, network, 1);
-		connections_each(pids[i], peer_want, &peers);
+		tcp_sockets_each(pids[i], peer_want, &peers);
 	}
 	for (size_t i = 0; i < count && peers.details.len && !peers.result; i++) {
 		peers.pid = pids[i];
@@ -634,7 +687,7 @@ int object_names_peers(struct object_names *names, const pid_t *pids, size_t cou
 	map_free(&networks);
 	map_free(&peers.at);
 	vec_free(&peers.details);
-	names->searched = names->connections.len;
+	names->searched = names->connections.len + names->watched.len;
 	names->spent_ns += clock_monotonic_ns() - begin_ns;
 	return peers.result;
 }

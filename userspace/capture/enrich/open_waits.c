@@ -182,8 +182,11 @@ static uint32_t pipe_add(struct open_waits *waits, const struct pipe_end *end)
 	return (uint32_t)waits->pipes.len - 1;
 }
 
+#define EPOLL_KIND "[eventpoll]"
+
 /* Reads which file the thread waits for, from its own descriptors: a thread may have others than
- * its process. The files of poll(2) and select(2) are not read. */
+ * its process. Of an epoll, a socket that is being connected counts, as in bpf/epoll.bpf.h. The
+ * files of poll(2) and select(2) are not read. */
 static void file_examine(struct open_waits *waits, struct open_wait *wait)
 {
 	const struct waffle_rec_halted *halted = &wait->halted;
@@ -193,11 +196,17 @@ static void file_examine(struct open_waits *waits, struct open_wait *wait)
 	char kind[64];
 	struct file_key key;
 	struct pipe_end end;
+	int watched;
 	bool pipe;
 
 	if (!kernel_waits_for_descriptor(halted->syscall) ||
 	    !descriptor_key(&key, kind, sizeof(kind), (pid_t)halted->rec.tid, (int)halted->args[0]))
 		return;
+	if (!strcmp(kind, EPOLL_KIND) &&
+	    epoll_connecting(&key, &watched, (pid_t)halted->rec.tid, (int)halted->args[0])) {
+		kind[0] = '\0';
+		file.object = (uint32_t)watched;
+	}
 	pipe = pipe_end_opposite(&end, (pid_t)halted->rec.tid, (int)halted->args[0]);
 	if (!is_still_there(halted))
 		return;

@@ -137,7 +137,8 @@ bool why_put_function(const struct why_printer *printer, uint32_t wait, const ch
 /* True: the thread waited in epoll_wait(), and the object is the file that became ready. */
 static bool is_ready(const char *syscall, const char *object)
 {
-	return syscall_name_is_epoll(syscall) && !descriptor_is_epoll(object);
+	return syscall_name_is_epoll(syscall) && !descriptor_is_epoll(object) &&
+	       !descriptor_is_connecting(object);
 }
 
 static void put_place(const struct why_printer *printer, const struct why_step *step)

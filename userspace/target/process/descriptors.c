@@ -89,13 +89,16 @@ static bool address_text(const char *hex, char *text, size_t size)
 
 #define STATE_SYN_SENT 2 /* TCP_SYN_SENT of include/net/tcp_states.h */
 
-/* Prints ", SYN sent again 2 times" if nobody has answered yet, or nothing. */
+/* Prints ", SYN sent again 2 times" or ", SYN not answered" if nobody has answered yet, or nothing.
+ */
 static void syn_put(char *text, size_t size, const char *kind, unsigned state, unsigned resent)
 {
 	text[0] = '\0';
-	if (strcmp(kind, "tcp") != 0 || state != STATE_SYN_SENT || !resent)
+	if (strcmp(kind, "tcp") != 0 || state != STATE_SYN_SENT)
 		return;
-	if (resent == 1)
+	if (!resent)
+		snprintf(text, size, DESCRIPTOR_UNANSWERED);
+	else if (resent == 1)
 		snprintf(text, size, DESCRIPTOR_AFTER " SYN sent again once");
 	else
 		snprintf(text, size, DESCRIPTOR_AFTER " SYN sent again %u times", resent);
@@ -195,10 +198,10 @@ static bool line_pass(const char *line, bool (*found)(uint64_t, const char *, vo
 
 	return sscanf(line, " %*[^:]: %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64, &ino) != 1 ||
 	       !ino || !inet_parse(line, "tcp", ino, detail, sizeof(detail)) ||
-	       !strstr(detail, DESCRIPTOR_BETWEEN) || found(ino, detail, arg);
+	       found(ino, detail, arg);
 }
 
-void connections_each(pid_t pid, bool (*found)(uint64_t ino, const char *detail, void *arg),
+void tcp_sockets_each(pid_t pid, bool (*found)(uint64_t ino, const char *detail, void *arg),
 		      void *arg)
 {
 	static const char *const tables[] = {"tcp", "tcp6"};
@@ -371,7 +374,8 @@ int descriptor_find(struct descriptor *found, pid_t pid, int fd, const struct fi
 
 bool descriptor_is_connecting(const char *detail)
 {
-	return strstr(detail, DESCRIPTOR_AFTER " SYN sent again");
+	return strstr(detail, DESCRIPTOR_AFTER " SYN sent again") ||
+	       strstr(detail, DESCRIPTOR_UNANSWERED);
 }
 
 bool descriptor_is_epoll(const char *name)
@@ -384,31 +388,102 @@ bool descriptor_is_socket(const char *name)
 	return text_begins(name, DESCRIPTOR_SOCKET);
 }
 
-/* Format, see proc_pid_fdinfo(5): one line "tfd:        5 events:       19 data: …" per file. */
-void epoll_watched(char *text, size_t size, pid_t pid, int fd)
+/* Calls `found` with each descriptor that an epoll watches, until it returns false. Format, see
+ * proc_pid_fdinfo(5): one line "tfd:        5 events:       19 data: …" per file. */
+static void watched_each(pid_t pid, int fd, bool (*found)(pid_t pid, int watched, void *arg),
+			 void *arg)
 {
-	char path[64], line[256], name[200];
-	size_t len = 0;
+	char path[64], line[256];
+	bool more = true;
 	FILE *info;
 
-	text[0] = '\0';
 	snprintf(path, sizeof(path), "/proc/%d/fdinfo/%d", pid, fd);
 	info = fopen(path, "re");
-	while (info && fgets(line, sizeof(line), info)) {
-		ssize_t got;
+	while (more && info && fgets(line, sizeof(line), info)) {
 		int watched;
 
-		if (sscanf(line, "tfd: %d", &watched) != 1)
-			continue;
-		snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, watched);
-		got = readlink(path, name, sizeof(name) - 1);
-		if (got <= 0 || len + (size_t)got + 3 > size)
-			continue;
-		name[got] = '\0';
-		len += (size_t)snprintf(text + len, size - len, "%s%s", len ? ", " : "", name);
+		if (sscanf(line, "tfd: %d", &watched) == 1)
+			more = found(pid, watched, arg);
 	}
 	if (info)
 		fclose(info);
+}
+
+struct watched_list {
+	char *text;
+	size_t size, len;
+};
+
+static bool watched_add(pid_t pid, int watched, void *arg)
+{
+	struct watched_list *list = arg;
+	char path[64], name[200];
+	ssize_t got;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, watched);
+	got = readlink(path, name, sizeof(name) - 1);
+	if (got <= 0 || list->len + (size_t)got + 3 > list->size)
+		return true;
+	name[got] = '\0';
+	list->len += (size_t)snprintf(list->text + list->len, list->size - list->len, "%s%s",
+				      list->len ? ", " : "", name);
+	return true;
+}
+
+void epoll_watched(char *text, size_t size, pid_t pid, int fd)
+{
+	struct watched_list list = {.text = text, .size = size};
+
+	text[0] = '\0';
+	watched_each(pid, fd, watched_add, &list);
+}
+
+/* Limit of the sockets that are being connected in a network namespace. */
+#define CONNECTING_MAX 256
+
+struct connecting {
+	uint64_t inodes[CONNECTING_MAX];
+	unsigned count;
+	struct file_key *key;
+	int *watched;
+	bool found;
+};
+
+static bool connecting_add(uint64_t ino, const char *detail, void *arg)
+{
+	struct connecting *connecting = arg;
+
+	if (descriptor_is_connecting(detail))
+		connecting->inodes[connecting->count++] = ino;
+	return connecting->count < CONNECTING_MAX;
+}
+
+static bool connecting_find(pid_t pid, int watched, void *arg)
+{
+	struct connecting *connecting = arg;
+	struct statx info;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, watched);
+	if (file_know(AT_FDCWD, path, &info) || !S_ISSOCK(info.stx_mode))
+		return true;
+	for (unsigned i = 0; i < connecting->count && !connecting->found; i++)
+		connecting->found = connecting->inodes[i] == info.stx_ino;
+	if (!connecting->found)
+		return true;
+	*connecting->key = (struct file_key){.ino = info.stx_ino, .dev = dev_of_file(&info)};
+	*connecting->watched = watched;
+	return false;
+}
+
+bool epoll_connecting(struct file_key *key, int *watched, pid_t pid, int fd)
+{
+	struct connecting connecting = {.key = key, .watched = watched};
+
+	tcp_sockets_each(pid, connecting_add, &connecting);
+	if (connecting.count)
+		watched_each(pid, fd, connecting_find, &connecting);
+	return connecting.found;
 }
 
 /* A socket is named by its endpoints, if it has any. */

@@ -22,9 +22,10 @@ struct descriptor {
 	char name[4096];
 	/*
 	 * A socket's endpoints, "tcp 10.0.0.1:80 <-> 10.0.0.2:5000", "udp 0.0.0.0:53", "unix
-	 * /run/x"; with what TCP has sent again, "tcp … <-> 10.0.0.2:80, SYN sent again 2 times"; a
-	 * file system's type, "ext4"; "fifo" for a named pipe; "character device 195:0"; "terminal
-	 * of process 4711, sshd" (terminal.h); "write end of process 4711, sh" (pipe_ends.h); or
+	 * /run/x"; with what TCP has sent again, "tcp … <-> 10.0.0.2:80, SYN sent again 2 times",
+	 * or that nobody has answered, "tcp … <-> 10.0.0.2:80, SYN not answered"; a file system's
+	 * type, "ext4"; "fifo" for a named pipe; "character device 195:0"; "terminal of process
+	 * 4711, sshd" (terminal.h); "write end of process 4711, sh" (pipe_ends.h); or
 	 * "".
 	 */
 	char detail[256];
@@ -35,6 +36,7 @@ struct descriptor {
 #define DESCRIPTOR_SOCKET "socket:"
 #define DESCRIPTOR_BETWEEN " <-> " /* both ends of a socket */
 #define DESCRIPTOR_AFTER ","       /* the remote end, if more follows */
+#define DESCRIPTOR_UNANSWERED DESCRIPTOR_AFTER " SYN not answered"
 /* What the name of a list has before its descriptors: "3 descriptors: tcp 10.0.0.1:80, pipe:[4]".
  */
 #define DESCRIPTOR_LIST "descriptors: "
@@ -45,8 +47,8 @@ struct descriptor {
  * "[eventfd]". `kind` is empty for other files. False: it is not open. */
 bool descriptor_key(struct file_key *key, char *kind, size_t size, pid_t pid, int fd);
 
-/* Whether the detail is that of a socket of TCP that has sent its SYN again: nobody had answered.
- */
+/* Whether the detail is that of a socket of TCP whose SYN nobody has answered, or which has sent it
+ * again: nobody had answered. */
 bool descriptor_is_connecting(const char *detail);
 bool descriptor_is_epoll(const char *name);
 bool descriptor_is_socket(const char *name);
@@ -65,14 +67,17 @@ int descriptor_find(struct descriptor *found, pid_t pid, int fd, const struct fi
  * Empty: it watches nothing, or it cannot be read. */
 void epoll_watched(char *text, size_t size, pid_t pid, int fd);
 
+/* Finds a socket among those that an epoll descriptor watches whose SYN nobody has answered: its
+ * key and descriptor. False: there is none, or it cannot be read. */
+bool epoll_connecting(struct file_key *key, int *watched, pid_t pid, int fd);
+
 /* Lists descriptors, "udp 10.0.0.2:5353 <-> 10.0.0.1:53, pipe:[4711]", as far as it fits; closed
  * and negative ones are left out. -ENOENT: all of them are closed, or the process is gone. */
 int descriptors_list(char *text, size_t size, pid_t pid, const int *fds, unsigned count);
 
-/* Calls `found` for each TCP connection in the network namespace of a process, with the inode of
- * its socket and both ends as in `detail` above, until it returns false. A host may have millions.
- */
-void connections_each(pid_t pid, bool (*found)(uint64_t ino, const char *detail, void *arg),
+/* Calls `found` for each open socket of TCP in the network namespace of a process, with its inode
+ * and its ends as in `detail` above, until it returns false. A host may have millions. */
+void tcp_sockets_each(pid_t pid, bool (*found)(uint64_t ino, const char *detail, void *arg),
 		      void *arg);
 /* Calls `found` for each open socket of a process. */
 void sockets_each(pid_t pid, void (*found)(const struct file_key *key, void *arg), void *arg);

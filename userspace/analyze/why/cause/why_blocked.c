@@ -256,6 +256,23 @@ static struct why_verdict at_last_thread(struct why_walk *walk, struct why_block
 	return why_blocked_follow(walk, blocked, other, WHY_GRADE_LIKELY);
 }
 
+/* Nobody has answered the SYN of the connection when the capture ends. */
+static struct why_verdict at_unconnected(struct why_walk *walk, const struct why_blocked *blocked)
+{
+	const struct model_thread *threads = walk->model->threads.data;
+	const struct store_object *object = blocked->facts.object;
+	uint32_t server;
+
+	if ((blocked->kind != WAIT_POLL && blocked->kind != WAIT_SOCKET) || !object ||
+	    !descriptor_is_connecting(object->detail))
+		return WHY_UNDECIDED;
+	server = why_socket_server(walk, object);
+	if (server == MODEL_NONE || threads[server].pid == threads[blocked->thread].pid)
+		return WHY_UNDECIDED;
+	walk->path[walk->depth - 1].by = server;
+	return why_blocked_end(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY, server);
+}
+
 /* The wait goes on when the capture ends, and only a thread of the process could end it, which has
  * no other one. A handler of a signal could as well. */
 static struct why_verdict at_left_alone(struct why_walk *walk, struct why_blocked *blocked)
@@ -296,6 +313,8 @@ static struct why_verdict at_open(struct why_walk *walk, struct why_blocked *blo
 
 	if (blocked->kind < sizeof(causes) / sizeof(causes[0]) && causes[blocked->kind])
 		cause = causes[blocked->kind];
+	else if (blocked->facts.object && descriptor_is_connecting(blocked->facts.object->detail))
+		cause = WHY_SOCKET;
 	else if (why_is_terminal(blocked->facts.object))
 		cause = WHY_PIPE;
 	walk->path[walk->depth - 1].meaning = strtab_put(walk->why->texts, text, strlen(text));
@@ -317,6 +336,8 @@ static struct why_verdict by_other_end(struct why_walk *walk, struct why_blocked
 
 	if (verdict.kind == WHY_VERDICT_NONE)
 		verdict = at_held(walk, blocked);
+	if (verdict.kind == WHY_VERDICT_NONE)
+		verdict = at_unconnected(walk, blocked);
 	if (verdict.kind == WHY_VERDICT_NONE)
 		verdict = at_child(walk, blocked);
 	if (verdict.kind == WHY_VERDICT_NONE)

@@ -108,24 +108,32 @@ struct why_verdict why_blocked_for_answer(struct why_walk *walk, struct why_bloc
 	return verdict;
 }
 
-/* The timeout of a wait for a connection expired. That of a client only limits how long it waits
- * for the server. A server without a request has nothing to wait for. */
-static struct why_verdict at_timeout(struct why_walk *walk, struct why_blocked *blocked,
-				     enum why_grade grade)
-{
-	struct why_verdict verdict = why_blocked_for_answer(walk, blocked);
-
-	return verdict.kind != WHY_VERDICT_NONE
-		       ? verdict
-		       : why_blocked_end(walk, blocked, WHY_TIMER, grade, blocked->thread);
-}
-
 /* A server of this machine did not answer: its queue of new connections was full. TCP asked again
  * only after its back-off, so that most of the wait is no work of the server. */
 static struct why_verdict at_full_queue(struct why_walk *walk, const struct why_blocked *blocked)
 {
 	return why_blocked_end(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY,
 			       why_socket_server(walk, blocked->facts.object));
+}
+
+static bool is_connecting(const struct why_blocked *blocked)
+{
+	return blocked->facts.object && descriptor_is_connecting(blocked->facts.object->detail);
+}
+
+/* The timeout of a wait for a connection expired. That of a client only limits how long it waits
+ * for the server. A server without a request has nothing to wait for. */
+static struct why_verdict at_timeout(struct why_walk *walk, struct why_blocked *blocked,
+				     enum why_grade grade)
+{
+	struct why_verdict verdict;
+
+	if (is_connecting(blocked))
+		return at_full_queue(walk, blocked);
+	verdict = why_blocked_for_answer(walk, blocked);
+	return verdict.kind != WHY_VERDICT_NONE
+		       ? verdict
+		       : why_blocked_end(walk, blocked, WHY_TIMER, grade, blocked->thread);
 }
 
 static struct why_verdict socket_interrupt(struct why_walk *walk, struct why_blocked *blocked)
@@ -138,7 +146,7 @@ static struct why_verdict socket_interrupt(struct why_walk *walk, struct why_blo
 		return at_timeout(walk, blocked,
 				  blocked->waker.hints & WHY_HINT_TIMER ? WHY_GRADE_CERTAIN
 									: WHY_GRADE_LIKELY);
-	if (blocked->facts.object && descriptor_is_connecting(blocked->facts.object->detail))
+	if (is_connecting(blocked))
 		return at_full_queue(walk, blocked);
 	if (peer != MODEL_NONE && peer != blocked->thread && why_walk_is_on_path(walk, peer))
 		return why_blocked_neither_sends(walk, blocked);
@@ -190,6 +198,9 @@ static struct why_verdict poll_interrupt(struct why_walk *walk, struct why_block
 	/* It polled nothing else. */
 	if (blocked->waker.hints & WHY_HINT_SOCKET && object && descriptor_is_socket(object->name))
 		return socket_interrupt(walk, blocked);
+	/* The socket was not ready, so its timeout or another timer ended the wait. */
+	if (is_connecting(blocked))
+		return at_full_queue(walk, blocked);
 	if (alone && blocked->waker.hints & WHY_HINT_TIMER)
 		return at_timeout(walk, blocked, WHY_GRADE_CERTAIN);
 	if (alone && timeout_fits(blocked))

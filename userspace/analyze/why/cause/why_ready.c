@@ -37,8 +37,9 @@ bool why_blocked_find_ready(const struct why_walk *walk, struct why_blocked *blo
 		object = why_wait_object(
 			walk, blocked->thread,
 			&walk->intervals.threads[blocked->thread].intervals.data[last]);
+	/* A socket that is being connected is named because it was not ready. */
 	if (object && !descriptor_is_epoll(object->name) &&
-	    came_later(object, blocked->waker.hints))
+	    !descriptor_is_connecting(object->detail) && came_later(object, blocked->waker.hints))
 		object = NULL;
 	if (object == facts->object)
 		return false;

@@ -23,6 +23,11 @@ struct ends {
 	uint32_t host; /* two hosts may both have 127.0.0.1 */
 };
 
+static bool begins(const char *text, const char *prefix)
+{
+	return !strncmp(text, prefix, strlen(prefix));
+}
+
 static bool split(const char *detail, struct ends *ends)
 {
 	const char *space = strchr(detail, ' ');
@@ -156,22 +161,26 @@ void why_peers_init(struct why_walk *walk)
 	const struct store_object *object;
 	struct ends ends;
 
-	for (uint32_t i = 1; (object = store_reader_object(reader, i)); i++)
-		if (split(object->detail, &ends)) {
+	for (uint32_t i = 1; (object = store_reader_object(reader, i)); i++) {
+		if (split(object->detail, &ends))
 			vec_add(&walk->sockets, i);
-			map_put(&walk->socket_at, object->ino, i);
-		}
+		else if (descriptor_is_socket(object->name) && begins(object->detail, "tcp "))
+			vec_add(&walk->listeners, i);
+		else
+			continue;
+		map_put(&walk->socket_at, object->ino, i);
+	}
 	find_main_threads(walk);
-	if (!walk->sockets.len)
-		return;
-	qsort_r(walk->sockets.data, walk->sockets.len, sizeof(*walk->sockets.data), by_ends,
-		reader);
+	if (walk->sockets.len)
+		qsort_r(walk->sockets.data, walk->sockets.len, sizeof(*walk->sockets.data), by_ends,
+			reader);
 	find_users(walk);
 }
 
 void why_peers_free(struct why_walk *walk)
 {
 	vec_free(&walk->sockets);
+	vec_free(&walk->listeners);
 	map_free(&walk->socket_at);
 	map_free(&walk->peers);
 	map_free(&walk->socket_users);
@@ -393,13 +402,65 @@ static uint32_t user_of(const struct why_walk *walk, uint32_t socket)
 	return map_get(&walk->main_threads, store_reader_object(walk->model->reader, socket)->pid);
 }
 
-uint32_t why_socket_server(const struct why_walk *walk, const struct store_object *object)
+/* Whether a socket listens for the server's end of a connection: at its address, or at its port of
+ * all addresses of this machine. */
+static bool listens_for(const struct store_object *listener, const struct ends *server, bool here)
+{
+	static const char *const all[] = {"0.0.0.0", "[::]"};
+	const char *local = listener->detail + strlen("tcp "), *port;
+	size_t len = strlen(local);
+
+	if (store_pid_host(listener->pid) != server->host)
+		return false;
+	if (!compare_part(local, len, server->local, server->local_len))
+		return true;
+	port = memrchr(server->local, ':', server->local_len);
+	for (size_t i = 0; port && here && i < sizeof(all) / sizeof(all[0]); i++)
+		if (begins(local, all[i]) &&
+		    !compare_part(local + strlen(all[i]), len - strlen(all[i]), port,
+				  server->local_len - (size_t)(port - server->local)))
+			return true;
+	return false;
+}
+
+/* One of two threads of a process that serve the same address: the first one, or else its main
+ * thread. NO_PEER: they are of two processes. */
+static uint32_t server_of_both(const struct why_walk *walk, uint32_t found, uint32_t user)
+{
+	const struct model_thread *threads = walk->model->threads.data;
+	uint32_t main;
+
+	if (user >= walk->model->threads.len || user == found)
+		return found;
+	if (found == MODEL_NONE)
+		return user;
+	main = threads[user].pid == threads[found].pid
+		       ? map_get(&walk->main_threads, threads[user].pid)
+		       : NO_PEER;
+	return main < walk->model->threads.len ? main : NO_PEER;
+}
+
+/* The thread that uses the socket at which a server listens, or that of its connections. */
+static uint32_t server_find(const struct why_walk *walk, const struct ends *server, bool here)
 {
 	const struct store_reader *reader = walk->model->reader;
-	const struct model_thread *threads = walk->model->threads.data;
-	uint32_t found = MODEL_NONE, user;
+	uint32_t found = MODEL_NONE;
+	size_t at =
+		lower_bound(walk->sockets.len, i, is_before(reader, walk->sockets.data[i], server));
+
+	for (unsigned n = 0; found != NO_PEER && has_local_of(walk, at, server); n++)
+		found = n == SERVED_MAX ? NO_PEER
+					: server_of_both(walk, found,
+							 user_of(walk, walk->sockets.data[at++]));
+	for (size_t i = 0; found == MODEL_NONE && i < walk->listeners.len && i < SERVED_MAX; i++)
+		if (listens_for(store_reader_object(reader, walk->listeners.data[i]), server, here))
+			found = server_of_both(walk, found, user_of(walk, walk->listeners.data[i]));
+	return found == NO_PEER ? MODEL_NONE : found;
+}
+
+uint32_t why_socket_server(const struct why_walk *walk, const struct store_object *object)
+{
 	struct ends ends;
-	size_t at;
 
 	if (!object || !split(object->detail, &ends) || !ends.remote_len)
 		return MODEL_NONE;
@@ -407,21 +468,7 @@ uint32_t why_socket_server(const struct why_walk *walk, const struct store_objec
 	ends.local = ends.remote;
 	ends.local_len = ends.remote_len;
 	ends.remote_len = 0;
-	at = lower_bound(walk->sockets.len, i, is_before(reader, walk->sockets.data[i], &ends));
-	for (unsigned n = 0; has_local_of(walk, at, &ends); n++) {
-		user = user_of(walk, walk->sockets.data[at++]);
-		if (n == SERVED_MAX)
-			return MODEL_NONE;
-		if (user >= walk->model->threads.len || user == found)
-			continue;
-		if (found != MODEL_NONE && threads[user].pid != threads[found].pid)
-			return MODEL_NONE;
-		found = found == MODEL_NONE ? user
-					    : map_get(&walk->main_threads, threads[user].pid);
-		if (found >= walk->model->threads.len)
-			return MODEL_NONE;
-	}
-	return found;
+	return server_find(walk, &ends, !why_may_be_remote(object));
 }
 
 static uint32_t peer_find(struct why_walk *walk, const struct store_object *object)

@@ -35,8 +35,8 @@ bool why_is_other_end(const struct store_object *object, const struct store_obje
 bool why_socket_resent(const struct store_object *object, const struct store_object *end);
 
 /* The thread that serves the address to which a connection leads, as other connections show that
- * the capture has; the main thread of its process, if that has several. MODEL_NONE: the capture has
- * none, or they are of several processes. */
+ * the capture has, or else the socket that listens there; the main thread of its process, if that
+ * has several. MODEL_NONE: the capture has none, or they are of several processes. */
 uint32_t why_socket_server(const struct why_walk *walk, const struct store_object *object);
 
 /* The main thread of the only process that a process has started and that lives; MODEL_NONE: there

@@ -21,21 +21,31 @@ const uint64_t *why_args_of(const struct why_walk *walk, const struct why_interv
 
 /* poll(2) and select(2): whether both wait for the same descriptors. Their list may be at another
  * address each time. */
-static bool is_same_list(const struct why_walk *walk, uint32_t thread, const struct why_interval *a,
-			 const struct why_interval *b)
+static bool is_same_list(const struct store_object *first, const struct store_object *second)
 {
-	const struct store_object *first = why_wait_object(walk, thread, a);
-	const struct store_object *second = why_wait_object(walk, thread, b);
-
 	return first && second && *first->name && !strcmp(first->name, second->name) &&
 	       !strcmp(first->detail, second->detail) &&
 	       strncmp(first->name, DESCRIPTOR_MANY, strlen(DESCRIPTOR_MANY)) != 0;
+}
+
+static bool is_connecting(const struct store_object *object)
+{
+	return object && descriptor_is_connecting(object->detail);
+}
+
+/* Whether one of two waits is for a socket that is being connected, and the other is not. Who gives
+ * up and connects anew does not wait for the same thing. */
+static bool is_other_connection(const struct store_object *first, const struct store_object *second)
+{
+	return (is_connecting(first) || is_connecting(second)) &&
+	       !(first && second && first->ino == second->ino);
 }
 
 bool why_is_same(const struct why_walk *walk, const struct why_waiting *waiting, uint32_t thread,
 		 const struct why_interval *a, const struct why_interval *b)
 {
 	const uint64_t *first = why_args_of(walk, a), *second = why_args_of(walk, b);
+	const struct store_object *awaited = NULL, *other = NULL;
 	uint64_t distance;
 
 	if (a->syscall != b->syscall || a->syscall < 0 || !first || !second ||
@@ -47,7 +57,13 @@ bool why_is_same(const struct why_walk *walk, const struct why_waiting *waiting,
 	/* If it has arguments, they do not matter. */
 	if (waiting->kind == WAIT_SIGNAL)
 		return true;
-	if (waiting->lists && is_same_list(walk, thread, a, b))
+	if (waiting->lists) {
+		awaited = why_wait_object(walk, thread, a);
+		other = why_wait_object(walk, thread, b);
+	}
+	if (is_other_connection(awaited, other))
+		return false;
+	if (is_same_list(awaited, other))
 		return true;
 	/* The first argument only says what the second one is. */
 	if (a->syscall == walk->intervals.waitid && first[1] != second[1])

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* What epoll_wait() waited for. */
+#ifndef WAFFLE_BPF_EPOLL_BPF_H
+#define WAFFLE_BPF_EPOLL_BPF_H
+
+#include "socket.bpf.h"
+#include "wait.h"
+
+/* An uninterruptible wait in epoll_wait() is for a lock. */
+static __always_inline bool is_epoll(const struct thread_wait *wait)
+{
+	return (wait->syscall == NR_EPOLL_WAIT || wait->syscall == NR_EPOLL_PWAIT ||
+		wait->syscall == NR_EPOLL_PWAIT2) &&
+	       !wait->uninterruptible;
+}
+
+/* The file of an item of an epoll, and its descriptor. NULL: the item is of another epoll. */
+static __always_inline struct file *epoll_file(struct epitem *item, struct eventpoll *of,
+					       __u32 *descriptor)
+{
+	if (BPF_CORE_READ(item, ep) != of)
+		return NULL;
+	*descriptor = BPF_CORE_READ(item, ffd.fd);
+	return BPF_CORE_READ(item, ffd.file);
+}
+
+/*
+ * Returns the file that has become ready in an epoll, and its descriptor. NULL: none is ready, as
+ * after a timeout, or several are. Then each of the threads that wait with this epoll may have
+ * waited for a different one. The list of ready files was empty when the thread began to wait, and
+ * what wakes the thread is put into the list first. Other CPUs may change the list meanwhile, so
+ * each entry has to name the epoll that it belongs to. `none`: whether none is ready.
+ */
+static __always_inline struct file *epoll_ready(struct eventpoll *of, __u32 *descriptor, bool *none)
+{
+	struct list_head *head, *first, *second = NULL;
+
+	head = (void *)of + bpf_core_field_offset(struct eventpoll, rdllist);
+	first = BPF_CORE_READ(of, rdllist.next);
+	*none = first == head;
+	if (*none || bpf_probe_read_kernel(&second, sizeof(second), first) || second != head)
+		return NULL;
+	return epoll_file((void *)first - bpf_core_field_offset(struct epitem, rdllink), of,
+			  descriptor);
+}
+
+/*
+ * A walk through the tree of all files of an epoll. It goes along one edge in each step: to the
+ * left child, to the right one, and back to the parent. Other CPUs may change the tree meanwhile,
+ * so that some files are missed. The memory that is read stays valid or the read fails.
+ */
+struct epoll_walk {
+	struct eventpoll *of;
+	struct rb_node *at, *from;
+	struct file *found;
+	__u32 descriptor;
+};
+
+/* Limits of the steps, of which a file takes two, and of the waits that are worth a walk of 20 us:
+ * nobody gives up so early. */
+#define EPOLL_WALK_STEPS 128
+#define EPOLL_WALK_MIN_NS 10000000ull
+
+#define RB_COLOR 3ul /* include/linux/rbtree.h: the bits of __rb_parent_color that are no address  \
+		      */
+
+static __always_inline bool epoll_walk_look(struct epoll_walk *walk)
+{
+	struct epitem *item = (void *)walk->at - bpf_core_field_offset(struct epitem, rbn);
+	struct file *file = epoll_file(item, walk->of, &walk->descriptor);
+	struct sock *sock = file ? socket_of(file) : NULL;
+
+	if (!sock || BPF_CORE_READ(sock, sk_protocol) != IPPROTO_TCP || !socket_connects(sock))
+		return false;
+	walk->found = file;
+	return true;
+}
+
+/* Returns 1 to end the loop. */
+static long epoll_walk_step(__u32 step, void *context)
+{
+	struct epoll_walk *walk = context;
+	struct rb_node *at = walk->at, *parent, *left, *right, *next;
+
+	if (!at)
+		return 1;
+	parent = (struct rb_node *)(BPF_CORE_READ(at, __rb_parent_color) & ~RB_COLOR);
+	left = BPF_CORE_READ(at, rb_left);
+	right = BPF_CORE_READ(at, rb_right);
+	next = parent;
+	if (walk->from == parent) {
+		if (epoll_walk_look(walk))
+			return 1;
+		next = left ?: right ?: parent;
+	} else if (walk->from == left) {
+		next = right ?: parent;
+	}
+	walk->from = at;
+	walk->at = next;
+	return 0;
+}
+
+/* Returns a socket of an epoll that is being connected, and its descriptor; NULL: none is known. */
+static __always_inline struct file *epoll_connecting(struct eventpoll *of, __u32 *descriptor)
+{
+	struct epoll_walk walk = {.of = of};
+
+	if (!bpf_core_field_exists(of->rbr) || !bpf_core_field_exists(struct epitem, rbn))
+		return NULL;
+	walk.at = BPF_CORE_READ(of, rbr.rb_root.rb_node);
+	bpf_loop(EPOLL_WALK_STEPS, epoll_walk_step, &walk, 0);
+	if (walk.found)
+		*descriptor = walk.descriptor;
+	return walk.found;
+}
+
+/* What a wait in epoll_wait() was for, and its descriptor: the file that has become ready, or if
+ * none is, a socket whose SYN nobody has answered. Otherwise the epoll itself. */
+static __always_inline struct file *epoll_awaited(const struct thread_wait *wait,
+						  struct file *epoll, __u32 *descriptor, __u64 now)
+{
+	struct eventpoll *of = BPF_CORE_READ(epoll, private_data);
+	struct file *found;
+	bool none;
+
+	if (!of || !bpf_core_field_exists(of->rdllist) || !bpf_core_type_exists(struct epitem))
+		return epoll;
+	found = epoll_ready(of, descriptor, &none);
+	if (none && now - wait->from_ts >= EPOLL_WALK_MIN_NS)
+		found = epoll_connecting(of, descriptor);
+	return found ?: epoll;
+}
+
+#endif

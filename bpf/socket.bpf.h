@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Sockets behind files. */
+#ifndef WAFFLE_BPF_SOCKET_BPF_H
+#define WAFFLE_BPF_SOCKET_BPF_H
+
+#include "vmlinux.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+#define SOCKFS_MAGIC 0x534f434b /* include/uapi/linux/magic.h */
+enum { IPPROTO_TCP = 6, IPPROTO_UDP = 17 };
+enum { TCP_SYN_SENT = 2 }; /* include/net/tcp_states.h */
+
+/* The socket of a file; NULL: it is none. */
+static __always_inline struct sock *socket_of(struct file *file)
+{
+	struct socket *socket;
+
+	if (BPF_CORE_READ(file, f_inode, i_sb, s_magic) != SOCKFS_MAGIC)
+		return NULL;
+	socket = BPF_CORE_READ(file, private_data);
+	return BPF_CORE_READ(socket, sk);
+}
+
+/* Whether nobody has answered the SYN of a socket of TCP. */
+static __always_inline bool socket_connects(struct sock *sock)
+{
+	return BPF_CORE_READ(sock, __sk_common.skc_state) == TCP_SYN_SENT;
+}
+
+#endif
