@@ -613,8 +613,8 @@ struct waffle_rec_endpoints {
 	__u16 resent; /* how often TCP has sent something again during the wait */
 };
 
-/* In `resent`: it was the SYN; otherwise it was data. With a count of 0: nobody has answered the SYN
- * yet, which was sent once. */
+/* In `resent`: it was the SYN; otherwise it was data. With a count of 0: nobody has answered the
+ * SYN yet, which was sent once. */
 #define WAFFLE_RESENT_SYN 0x8000u
 #define WAFFLE_RESENT_MAX 16u /* it was that often or more */
 

@@ -615,7 +615,7 @@ static bool halted_name(uint64_t ino, const char *detail, void *arg)
 	struct descriptor *found = &sockets->names->found;
 	struct object_row *row;
 
-	if (map_get(&sockets->at, ino) == MAP_NONE)
+	if (map_get(&sockets->at, ino) == MAP_NONE || !strstr(detail, DESCRIPTOR_BETWEEN))
 		return true;
 	row = row_get(sockets->names, &key, 0, 0);
 	if (!row || row->number)
@@ -640,7 +640,7 @@ static int halted_add(struct object_names *names, const pid_t *pids, size_t coun
 			continue;
 		sockets.pid = pids[i];
 		sockets_each(pids[i], halted_found, &sockets);
-		connections_each(pids[i], halted_name, &sockets);
+		tcp_sockets_each(pids[i], halted_name, &sockets);
 		map_free(&sockets.at);
 		sockets.at = (struct map){0};
 	}
