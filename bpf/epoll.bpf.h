@@ -61,9 +61,8 @@ struct epoll_walk {
 #define EPOLL_WALK_STEPS 128
 #define EPOLL_WALK_MIN_NS 10000000ull
 
-#define RB_COLOR                                                                                   \
-	3ul /* include/linux/rbtree.h: the bits of __rb_parent_color that are no address           \
-	     */
+/* include/linux/rbtree.h: the bits of __rb_parent_color that are no address. */
+#define RB_COLOR 3ul
 
 static __always_inline bool epoll_walk_look(struct epoll_walk *walk)
 {
