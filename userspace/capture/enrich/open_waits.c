@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <linux/futex.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -184,30 +185,56 @@ static uint32_t pipe_add(struct open_waits *waits, const struct pipe_end *end)
 
 #define EPOLL_KIND "[eventpoll]"
 
+/* Lists of poll(2) up to this length are read. */
+#define POLLED_MAX 16
+
+/* The descriptor that a thread waits for; negative: none. Of poll(2), it is the only one of its
+ * list; those of longer lists and of select(2) are not read. */
+static int awaited_descriptor(const struct waffle_rec_halted *halted, const struct image *image)
+{
+	struct pollfd polled[POLLED_MAX];
+	uint64_t args[SEEN_ARGS];
+	int found = -1;
+
+	if (kernel_waits_for_descriptor(halted->syscall))
+		return (int)halted->args[0];
+	if ((halted->syscall != SYS_poll && halted->syscall != SYS_ppoll) ||
+	    !is_still_in_call(halted, args) || args[1] > POLLED_MAX ||
+	    !image_read(image, args[0], polled, args[1] * sizeof(*polled)))
+		return -1;
+	for (uint64_t i = 0; i < args[1]; i++) {
+		if (polled[i].fd >= 0 && found >= 0)
+			return -1;
+		found = polled[i].fd >= 0 ? polled[i].fd : found;
+	}
+	return found;
+}
+
 /* Reads which file the thread waits for, from its own descriptors: a thread may have others than
- * its process. Of an epoll, a socket that is being connected counts, as in bpf/epoll.bpf.h. The
- * files of poll(2) and select(2) are not read. */
-static void file_examine(struct open_waits *waits, struct open_wait *wait)
+ * its process. Of an epoll, a socket that is being connected counts, as in bpf/epoll.bpf.h. */
+static void file_examine(struct open_waits *waits, struct open_wait *wait,
+			 const struct image *image)
 {
 	const struct waffle_rec_halted *halted = &wait->halted;
+	int descriptor = awaited_descriptor(halted, image);
 	struct waffle_rec_wait file = {.rec = halted->rec,
 				       .from_ts = halted->from_ts ?: halted->rec.ts,
-				       .object = (uint32_t)halted->args[0]};
+				       .object = (uint32_t)descriptor};
 	char kind[64];
 	struct file_key key;
 	struct pipe_end end;
 	int watched;
 	bool pipe;
 
-	if (!kernel_waits_for_descriptor(halted->syscall) ||
-	    !descriptor_key(&key, kind, sizeof(kind), (pid_t)halted->rec.tid, (int)halted->args[0]))
+	if (descriptor < 0 ||
+	    !descriptor_key(&key, kind, sizeof(kind), (pid_t)halted->rec.tid, descriptor))
 		return;
 	if (!strcmp(kind, EPOLL_KIND) &&
-	    epoll_connecting(&key, &watched, (pid_t)halted->rec.tid, (int)halted->args[0])) {
+	    epoll_connecting(&key, &watched, (pid_t)halted->rec.tid, descriptor)) {
 		kind[0] = '\0';
 		file.object = (uint32_t)watched;
 	}
-	pipe = pipe_end_opposite(&end, (pid_t)halted->rec.tid, (int)halted->args[0]);
+	pipe = pipe_end_opposite(&end, (pid_t)halted->rec.tid, descriptor);
 	if (!is_still_there(halted))
 		return;
 	if (pipe)
@@ -288,7 +315,7 @@ static void awaited_examine(struct open_waits *waits, struct open_wait *wait,
 		wait->lock.flags |= WAFFLE_OPEN_WAIT_INSIDE;
 	if (!(kernel_wait_sources(waits->kernel) & WAFFLE_WAIT_FILES))
 		return;
-	file_examine(waits, wait);
+	file_examine(waits, wait, &process->image);
 	fifo_examine(wait, &process->image);
 }
 

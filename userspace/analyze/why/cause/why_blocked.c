@@ -118,6 +118,7 @@ static struct why_verdict by_meaning(struct why_walk *walk, struct why_blocked *
 }
 
 #define OPEN_TEXT "still waits when the capture ends"
+#define NOBODY_TEXT "no other thread of the process is left to end it"
 #define LEFT_ALONE_TEXT "only another thread of the process could release it, and there is none"
 #define DEADLOCK_TEXT "deadlock: the chain of owners leads back to it"
 
@@ -280,10 +281,12 @@ static struct why_verdict at_left_alone(struct why_walk *walk, struct why_blocke
 	const struct model_open_wait *wait = model_open_wait_of(walk->model, blocked->thread);
 
 	if (!wait || wait->from_ts != blocked->interval->from_ts ||
-	    !(wait->flags & WAFFLE_OPEN_WAIT_INSIDE) ||
-	    !why_is_only_thread(walk, blocked->thread) ||
-	    !why_hang_is_lock(walk->model, walk->names, wait))
+	    !(wait->flags & WAFFLE_OPEN_WAIT_INSIDE) || !why_is_only_thread(walk, blocked->thread))
 		return WHY_UNDECIDED;
+	if (!why_hang_is_lock(walk->model, walk->names, wait)) {
+		blocked->object = why_blocked_object_with(walk, blocked->object, NOBODY_TEXT);
+		return WHY_UNDECIDED;
+	}
 	walk->path[walk->depth - 1].meaning =
 		strtab_put(walk->why->texts, LEFT_ALONE_TEXT, strlen(LEFT_ALONE_TEXT));
 	return why_blocked_end(walk, blocked, WHY_LOCK, WHY_GRADE_LIKELY, blocked->thread);
