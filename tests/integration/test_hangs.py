@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 from chromium import open_page
@@ -429,6 +430,55 @@ def test_a_loop_that_waits_for_a_stopped_process_names_it(waffle, start):
     assert f"{interpreter_name(server)} ({server.pid}), which is stopped since before the capture began" in text
     [proxied] = asker(waffle)(path, "--thread", proxy.pid)["instances"]  # in no span, so it only waits for events
     assert "stopped" not in [cause["cause"] for cause in proxied["causes"]]
+
+
+LEFT = """
+import os, select, sys, threading, time
+print("ready", flush=True)
+if sys.argv[1] == "condition":
+    with threading.Condition() as ready:
+        ready.wait()
+read, write = os.pipe()
+if not os.fork():
+    print("child", os.getpid(), flush=True)
+    os.close(read)
+    time.sleep(1000)
+os.close(write)
+poll = select.poll()
+poll.register(read, select.POLLIN)
+if sys.argv[1] == "several":
+    poll.register(0, 0)
+poll.poll()
+"""
+
+
+def first_cause_of_left(waffle, start, way):
+    program = start(sys.executable, "-c", LEFT, way)
+    program.until("ready")
+    child = int(program.until("child")) if way != "condition" else None
+    time.sleep(0.3)
+    path = waffle.path()
+    waffle.ok("attach", "--pid", program.pid, "--duration", "300ms", "-o", path, "--no-report", "--stacks", "sched")
+    if child:
+        os.kill(child, signal.SIGKILL)
+    text = waffle.ok("why", "--thread", program.pid, path).stdout
+    return next(line for line in text.splitlines() if line.startswith("   1. ")), child
+
+
+def test_the_only_descriptor_of_a_poll_from_before_the_capture_is_named(waffle, start):
+    """As subprocess.communicate() polls a pipe that a daemon has inherited."""
+    line, child = first_cause_of_left(waffle, start, "one")
+    assert re.search(rf"pipe:\[\d+\] \(write end of process {child}, ", line), line
+
+
+def test_of_several_descriptors_of_a_poll_none_is_guessed(waffle, start):
+    line, _ = first_cause_of_left(waffle, start, "several")
+    assert "unknown" in line and "pipe:" not in line, line
+
+
+def test_a_wait_that_no_other_thread_is_left_to_end_says_so(waffle, start):
+    line, _ = first_cause_of_left(waffle, start, "condition")
+    assert "unknown" in line and ": no other thread of the process is left to end it" in line, line
 
 
 IDLE = """
