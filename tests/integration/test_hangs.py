@@ -436,7 +436,8 @@ LEFT = """
 import os, select, sys, threading, time
 print("ready", flush=True)
 if sys.argv[1] == "condition":
-    with threading.Condition() as ready:
+    ready = threading.Condition()
+    with ready:
         ready.wait()
 read, write = os.pipe()
 if not os.fork():
