@@ -292,17 +292,6 @@ static struct why_verdict at_left_alone(struct why_walk *walk, struct why_blocke
 	return why_blocked_end(walk, blocked, WHY_LOCK, WHY_GRADE_LIKELY, blocked->thread);
 }
 
-#define HOLDER_TEXT "its holder is not known"
-
-/* The functions of the program show what it waits for. */
-static struct why_verdict at_program_lock(struct why_walk *walk, struct why_blocked *blocked,
-					  enum why_cause cause)
-{
-	if (cause == WHY_LOCK && !blocked->may_be_held)
-		blocked->object = why_blocked_object_with(walk, blocked->object, HOLDER_TEXT);
-	return why_blocked_end(walk, blocked, cause, WHY_GRADE_LIKELY, MODEL_NONE);
-}
-
 /* The awaited event did not come. The wait shows what it is for, but not who has to end it. */
 static struct why_verdict at_open(struct why_walk *walk, struct why_blocked *blocked,
 				  const char *text)
@@ -322,7 +311,7 @@ static struct why_verdict at_open(struct why_walk *walk, struct why_blocked *blo
 		cause = WHY_PIPE;
 	walk->path[walk->depth - 1].meaning = strtab_put(walk->why->texts, text, strlen(text));
 	if (blocked->program_lock)
-		return at_program_lock(walk, blocked, cause);
+		return why_blocked_end(walk, blocked, cause, WHY_GRADE_LIKELY, MODEL_NONE);
 	/* Another thread waits for this one, which need not end soon. */
 	if (cause == WHY_UNKNOWN && blocked->link)
 		return why_verdict_end(walk, why_cause_behind(blocked->link),
@@ -382,7 +371,7 @@ static struct why_verdict by_kind(struct why_walk *walk, struct why_blocked *blo
 	bool known = blocked->waker.thread != MODEL_NONE || blocked->waker.interrupt;
 	enum why_grade by_interrupt =
 		blocked->waker.interrupt ? WHY_GRADE_CERTAIN : WHY_GRADE_LIKELY;
-	struct why_verdict verdict = WHY_UNDECIDED;
+	struct why_verdict verdict;
 
 	if (why_blocked_is_own_hold(walk, blocked))
 		return why_blocked_end_held(walk, blocked, blocked->waker.thread);
@@ -690,7 +679,6 @@ static void add_session(struct why_walk *walk, struct why_blocked *blocked)
 		 model_thread_name(model, session),
 		 model_pid_real(model, model->threads.data[session].tid));
 	blocked->object = why_blocked_object_with(walk, blocked->object, text);
-	blocked->may_be_held = true;
 }
 
 /* The step has the descriptor or futex as its object. */

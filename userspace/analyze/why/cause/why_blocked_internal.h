@@ -25,7 +25,6 @@ struct why_blocked {
 	const struct why_link *link; /* NULL: it belongs to the instance's own thread */
 	uint32_t object;
 	uint32_t program_lock; /* text of the lock of the program's own that it is for; 0: none */
-	bool may_be_held;      /* `object` says who may hold that lock */
 	/* It sleeps to try to lock a file again, which `holder` had locked; NULL: it does not. */
 	const struct model_lock_refusal *file_lock;
 	uint32_t holder;      /* main thread of another process; MODEL_NONE: unknown */

@@ -9,6 +9,7 @@
 #include "analyze/why/lookup/why_halted.h"
 #include "analyze/why/lookup/why_peers.h"
 #include "analyze/why/why_walk_types.h"
+#include "target/process/descriptors.h"
 
 /* A thread that has just sent something may wait already when that arrives. */
 #define SENT_BEFORE_NS 1000000ull
@@ -59,16 +60,18 @@ static bool ends_find(struct why_walk *walk, const struct store_object *epoll, u
 	while ((at = strstr(at, name))) {
 		uint64_t ino = strtoull(at + strlen(name), NULL, 10);
 		uint32_t number = map_get(&walk->socket_at, ino), stopped = MODEL_NONE;
+		const struct store_object *object;
 
 		at += strlen(name);
-		/* The one that listens has no other end. */
-		if (number == MAP_NONE && unknown++)
+		object = number == MAP_NONE ? NULL
+					    : store_reader_object(walk->model->reader, number);
+		/* The one that listens has no other end. It may be the unknown one. */
+		if (!object && unknown++)
 			return false;
-		if (number == MAP_NONE)
+		if (!object || !strstr(object->detail, DESCRIPTOR_BETWEEN))
 			continue;
 		if (from)
-			stopped = why_halted_peer(
-				walk, store_reader_object(walk->model->reader, number), from, to);
+			stopped = why_halted_peer(walk, object, from, to);
 		if (stopped != MODEL_NONE)
 			ends->stopped = stopped;
 		else if (waits_at_other_end(walk, number, to))
