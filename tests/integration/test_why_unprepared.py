@@ -215,7 +215,7 @@ def test_connections_that_nobody_accepts_name_the_server(unaccepted, mode):
     *found, culprit, port = unaccepted(mode)
     assert found == ["socket", "likely"]
     address = rf"127\.0\.0\.1:{port} \(tcp, SYN not answered\)"
-    assert re.match(rf"helper \(\d+\), [5-7] connections to {address}", culprit), culprit
+    assert re.match(rf"helper \(\d+\), \d+ connections to {address}", culprit), culprit
 
 
 def test_a_connection_that_nobody_accepts_until_the_end_names_the_server(unaccepted):

@@ -1019,8 +1019,7 @@ static void test_a_wait_for_the_end_of_the_only_other_thread_goes_on_with_that(v
 }
 
 /* The functions show what the wait is for, but not who has to end it. */
-static void
-test_an_open_wait_for_a_lock_of_the_program_says_that_its_holder_is_unknown(void **state)
+static void test_an_open_wait_for_a_lock_of_the_program_names_the_lock_and_no_holder(void **state)
 {
 	static const struct {
 		uint32_t stack;
@@ -1290,7 +1289,7 @@ int main(void)
 		cmocka_unit_test(
 			test_a_wait_for_the_end_of_the_only_other_thread_goes_on_with_that),
 		cmocka_unit_test(
-			test_an_open_wait_for_a_lock_of_the_program_says_that_its_holder_is_unknown),
+			test_an_open_wait_for_a_lock_of_the_program_names_the_lock_and_no_holder),
 		cmocka_unit_test(test_a_server_that_is_stopped_gives_no_answer),
 		cmocka_unit_test(test_the_tracer_of_a_stopped_thread_is_to_blame),
 		cmocka_unit_test(test_the_only_session_idle_in_a_transaction_may_hold_a_lock),

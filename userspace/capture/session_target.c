@@ -48,7 +48,7 @@ static int target_container(struct session *session, pid_t pid)
 	return store_writer_add_attribute(session->writer, &attribute, session->err);
 }
 
-/* Says of the first process whether it is the one that the user named first. */
+/* Says of the first process that it was found by a name or a cgroup: the user did not name it. */
 static int target_found(struct session *session, pid_t pid)
 {
 	const struct session_options *options = session->options;

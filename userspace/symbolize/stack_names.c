@@ -347,7 +347,7 @@ static bool is_inlined_from_cpp_library(const struct stack_frame *frame)
 
 static bool is_java(const struct stack_frame *frame)
 {
-	return frame->module && !strcmp(frame->module, JVM_MODULE);
+	return frame->function && frame->module && !strcmp(frame->module, JVM_MODULE);
 }
 
 /* Code of the JVM itself, such as its interpreter. Methods have a class and a dot before them. */

@@ -133,6 +133,7 @@ static bool jvm_walk(const struct halted_code *code, const struct image *image,
 	struct jvm_frame frame = {.pc = waffle_unwind_pc(regs), .sp = regs->sp, .fp = regs->fp};
 	bool more = stacks_jvm_step(code->stacks, (uint32_t)code->pid, image, &frame, address);
 
+	*address = *address ?: regs->ip;
 	*regs = (struct waffle_unwind_regs){.ip = frame.pc, .sp = frame.sp, .fp = frame.fp};
 	return more;
 }

@@ -107,16 +107,18 @@ int jvm_frames_name(struct jvm_frames *frames, struct frame_names *names,
 {
 	char text[JVM_TEXT_MAX];
 	uint32_t at, number;
+	bool room;
 
 	if (!frames->jvm.structs || !knows_code(frames, kernel, (pid_t)stack->pid, ts))
 		return 0;
 	at = find(frames, stack);
-	if (at == stack->count || !frame_names_begin(names))
+	if (at == stack->count)
 		return 0;
 	const frame_key key = {program, stack->addresses[at], at > 0, ts / NAME_NS};
 
-	number = frame_names_find(names, key);
-	if (number == MAP_NONE && read_name(frames, kernel, stack, at, ts, text)) {
+	room = frame_names_begin(names);
+	number = room ? frame_names_find(names, key) : MAP_NONE;
+	if (room && number == MAP_NONE && read_name(frames, kernel, stack, at, ts, text)) {
 		int result = frame_names_add(names, key, stack->pid, text, &number, err);
 
 		if (result)
@@ -139,7 +141,7 @@ bool jvm_frames_step(const struct jvm_frames *frames, struct frame_names *names,
 	uint32_t number;
 	bool more;
 
-	*address = frame->pc;
+	*address = 0;
 	more = jvm_step(&frames->jvm, image, frame, name);
 	snprintf(text, sizeof(text), "%s%s", STORE_JVM, name);
 	if (*name && frame_names_begin(names) &&

@@ -32,7 +32,7 @@ int jvm_frames_name(struct jvm_frames *frames, struct frame_names *names,
 bool jvm_frames_ready(struct jvm_frames *frames, const struct image *image);
 
 /* A frame of a thread that is blocked, in code of the JVM: names it, and steps to its caller.
- * *address: with STORE_NAMED, or frame->pc if it has no name. False: the caller is unknown. */
+ * *address: with STORE_NAMED, or 0 if it has no name. False: the caller is unknown. */
 bool jvm_frames_step(const struct jvm_frames *frames, struct frame_names *names,
 		     const struct image *image, uint32_t pid, struct jvm_frame *frame,
 		     uint64_t *address);

@@ -57,6 +57,7 @@ struct object_names {
 	 * has not answered */
 	struct keymap connections;
 	struct map watched; /* inodes of sockets in epolls */
+	struct map halted;  /* stopped processes whose connections are known */
 	size_t searched;    /* number of both when they were searched last */
 	uint64_t start_ts, spent_ns;
 	struct descriptor found; /* too large for the stack */
@@ -79,6 +80,7 @@ void object_names_close(struct object_names *names)
 	keymap_free(&names->index);
 	keymap_free(&names->connections);
 	map_free(&names->watched);
+	map_free(&names->halted);
 	vec_free(&names->rows);
 	free(names);
 }
@@ -116,7 +118,8 @@ static void server_add(struct object_names *names, const char *remote)
 						       addresses[i], port_len, port)
 					    : snprintf(text, sizeof(text), "tcp %.*s", len, remote);
 
-		if (text_len < (int)sizeof(text))
+		/* "0.0.0.0" is of IPv4 only. */
+		if ((i != 1 || *remote != '[') && text_len < (int)sizeof(text))
 			keymap_set(&names->connections, text, (size_t)text_len, 1);
 	}
 }
@@ -636,8 +639,10 @@ static int halted_add(struct object_names *names, const pid_t *pids, size_t coun
 	struct halted_sockets sockets = {.names = names, .err = err};
 
 	for (size_t i = 0; i < count && !sockets.result && clock_monotonic_ns() < until_ns; i++) {
-		if (!process_is_stopped(pids[i]))
+		if (map_get(&names->halted, (uint64_t)pids[i]) != MAP_NONE ||
+		    !process_is_stopped(pids[i]))
 			continue;
+		(void)map_set(&names->halted, (uint64_t)pids[i], 1);
 		sockets.pid = pids[i];
 		sockets_each(pids[i], halted_found, &sockets);
 		tcp_sockets_each(pids[i], halted_name, &sockets);

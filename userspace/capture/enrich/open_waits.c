@@ -53,7 +53,8 @@ struct open_wait {
 struct open_waits {
 	struct kernel *kernel;
 	struct processes *processes;
-	struct stacks *stacks; /* NULL: frames of Python are not recorded */
+	struct stacks *stacks; /* NULL: frames of Python and Java are not named */
+	uint32_t epolls;       /* that were examined for sockets that are being connected */
 	VEC(struct open_wait) list;
 	VEC(struct pipe_end) pipes; /* other ends of the pipes that they wait for */
 };
@@ -184,9 +185,20 @@ static uint32_t pipe_add(struct open_waits *waits, const struct pipe_end *end)
 }
 
 #define EPOLL_KIND "[eventpoll]"
+/* Limit of the epolls for which all sockets of the machine are listed. */
+#define EPOLLS_MAX 16
 
 /* Lists of poll(2) up to this length are read. */
 #define POLLED_MAX 16
+
+static bool is_poll(int syscall)
+{
+#ifdef SYS_poll /* not on aarch64 */
+	if (syscall == SYS_poll)
+		return true;
+#endif
+	return syscall == SYS_ppoll;
+}
 
 /* The descriptor that a thread waits for; negative: none. Of poll(2), it is the only one of its
  * list; those of longer lists and of select(2) are not read. */
@@ -198,8 +210,7 @@ static int awaited_descriptor(const struct waffle_rec_halted *halted, const stru
 
 	if (kernel_waits_for_descriptor(halted->syscall))
 		return (int)halted->args[0];
-	if ((halted->syscall != SYS_poll && halted->syscall != SYS_ppoll) ||
-	    !is_still_in_call(halted, args) || args[1] > POLLED_MAX ||
+	if (!is_poll(halted->syscall) || !is_still_in_call(halted, args) || args[1] > POLLED_MAX ||
 	    !image_read(image, args[0], polled, args[1] * sizeof(*polled)))
 		return -1;
 	for (uint64_t i = 0; i < args[1]; i++) {
@@ -229,7 +240,7 @@ static void file_examine(struct open_waits *waits, struct open_wait *wait,
 	if (descriptor < 0 ||
 	    !descriptor_key(&key, kind, sizeof(kind), (pid_t)halted->rec.tid, descriptor))
 		return;
-	if (!strcmp(kind, EPOLL_KIND) &&
+	if (!strcmp(kind, EPOLL_KIND) && waits->epolls++ < EPOLLS_MAX &&
 	    epoll_connecting(&key, &watched, (pid_t)halted->rec.tid, descriptor)) {
 		kind[0] = '\0';
 		file.object = (uint32_t)watched;
@@ -258,7 +269,7 @@ static void fifo_examine(struct open_wait *wait, const struct image *image)
 	char path[PATH_MAX];
 
 	if (!is_open_call(halted->syscall) || !is_still_in_call(halted, args) ||
-	    !opened_fifo_find(&key, path, (pid_t)halted->tgid, image, halted->syscall, args) ||
+	    !opened_fifo_find(&key, path, (pid_t)halted->rec.tid, image, halted->syscall, args) ||
 	    !is_still_there(halted))
 		return;
 	wait->fifo = strdup(path);
@@ -305,6 +316,8 @@ static void tracer_examine(struct open_wait *wait, const struct open_wait *befor
 		memcpy(wait->tracer_comm, before->tracer_comm, sizeof(wait->tracer_comm));
 	else
 		process_comm(wait->tracer, wait->tracer_comm);
+	if (!is_still_there(&wait->halted))
+		wait->tracer = 0;
 }
 
 static void awaited_examine(struct open_waits *waits, struct open_wait *wait,
@@ -348,9 +361,10 @@ static void python_examine(struct open_wait *wait, const struct python_frames *f
 
 /* Unwinds the stacks of the threads that are wanted, or of the others that have no stack yet. */
 static void stacks_unwind(struct open_waits *waits, const struct examined *process,
-			  struct halted_code *code, const struct python_frames *python, bool wanted)
+			  struct halted_code *code, const struct python_frames *python, bool wanted,
+			  uint64_t until_ns)
 {
-	for (size_t i = process->first; i < process->end; i++) {
+	for (size_t i = process->first; i < process->end && clock_monotonic_ns() < until_ns; i++) {
 		struct open_wait *wait = &waits->list.data[i];
 
 		if (wait->wanted != wanted ||
@@ -379,8 +393,8 @@ static void stacks_examine(struct open_waits *waits, const struct examined *proc
 		&python,
 		waits->stacks ? stacks_interpreter(waits->stacks, (uint32_t)process->pid) : NULL,
 		&process->image);
-	stacks_unwind(waits, process, code, &python, true);
-	stacks_unwind(waits, process, code, &python, false);
+	stacks_unwind(waits, process, code, &python, true, until_ns);
+	stacks_unwind(waits, process, code, &python, false, until_ns);
 	python_frames_end(&python);
 	halted_code_close(code);
 }
@@ -434,8 +448,7 @@ int open_waits_pipes(const struct open_waits *waits,
 
 		if (wait->pipe < waits->pipes.len && waits->pipes.data[wait->pipe].count)
 			result = found((pid_t)wait->halted.tgid, (pid_t)wait->halted.rec.tid,
-				       (int)wait->halted.args[0], &waits->pipes.data[wait->pipe],
-				       arg);
+				       (int)wait->file.object, &waits->pipes.data[wait->pipe], arg);
 	}
 	return result;
 }

@@ -174,12 +174,16 @@ bool jvm_read(struct jvm *jvm, const struct image *image)
 	return jvm->known;
 }
 
+/* Limit of the files of that name to look into. */
+#define TRIES_MAX 4
+
 int jvm_find(struct jvm *jvm, pid_t pid, const struct mappings *mappings)
 {
 	static const struct cfi_table at_zero = {0};
+	unsigned tries = 0;
 
 	*jvm = (struct jvm){0};
-	for (size_t i = 0; i < mappings->list.len && !jvm->structs; i++) {
+	for (size_t i = 0; i < mappings->list.len && !jvm->structs && tries < TRIES_MAX; i++) {
 		const struct mapping *mapping = &mappings->list.data[i];
 		struct waffle_unwind_mapping placed;
 		struct program_facts facts;
@@ -188,6 +192,7 @@ int jvm_find(struct jvm *jvm, pid_t pid, const struct mappings *mappings)
 
 		if (strcmp(path_base(mapping->path), "libjvm.so") != 0)
 			continue;
+		tries++;
 		fd = mapping_open(mapping, pid, path, sizeof(path));
 		result = fd < 0 ? fd : program_facts_read(&facts, fd, path);
 		if (result == -EAGAIN)
@@ -228,22 +233,41 @@ static struct space space_at(const struct jvm *jvm, const struct image *image, u
 			      read_word(image, address + jvm->fields[SPACE_HIGH])};
 }
 
-/*
- * Finds the block of a heap that has an address. A heap consists of segments. A byte for each in a
- * map says how many segments before it the block begins: 0 at its begin, or at most 254, from where
- * another byte says how many more; 255: no block. 0: none.
- */
-static uint64_t block_in(const struct jvm *jvm, const struct image *image, uint64_t heap,
-			 uint64_t address)
+/* The heap whose code has an address; 0: none. */
+static uint64_t heap_of(const struct jvm *jvm, const struct image *image, uint64_t address)
 {
+	uint64_t list = read_word(image, jvm->fields[HEAPS]);
+	uint64_t data = read_word(image, list + jvm->fields[ARRAY_DATA]);
+	uint32_t count = 0;
+
+	if (!list || !image_read(image, list + jvm->fields[ARRAY_LEN], &count, sizeof(count)))
+		return 0;
+	for (uint32_t i = 0; i < count && i < HEAPS_MAX; i++) {
+		uint64_t heap = read_word(image, data + 8ull * i);
+		struct space memory = space_at(jvm, image, heap + jvm->fields[HEAP_MEMORY]);
+
+		if (heap && address >= memory.low && address < memory.high)
+			return heap;
+	}
+	return 0;
+}
+
+/*
+ * Finds the block that has an address. A heap consists of segments. A byte for each in a map says
+ * how many segments before it the block begins: 0 at its begin, or at most 254, from where another
+ * byte says how many more; 255: no block. 0: none.
+ */
+static uint64_t block_of(const struct jvm *jvm, const struct image *image, uint64_t address)
+{
+	uint64_t heap = heap_of(jvm, image, address);
 	struct space memory = space_at(jvm, image, heap + jvm->fields[HEAP_MEMORY]);
 	struct space map = space_at(jvm, image, heap + jvm->fields[HEAP_SEGMAP]);
 	uint64_t shift = read_word(image, heap + jvm->fields[HEAP_LOG2_SEGMENT]) & UINT32_MAX;
-	uint64_t segment;
+	uint64_t segment, block;
 	unsigned steps = 0;
-	uint8_t back = 0;
+	uint8_t back = 0, used;
 
-	if (address < memory.low || address >= memory.high || shift < 4 || shift > 24)
+	if (!heap || address < memory.low || shift < 4 || shift > 24)
 		return 0;
 	segment = (address - memory.low) >> shift;
 	do {
@@ -253,24 +277,10 @@ static uint64_t block_in(const struct jvm *jvm, const struct image *image, uint6
 			return 0;
 		segment -= back;
 	} while (back);
-	return memory.low + (segment << shift);
-}
-
-static uint64_t block_of(const struct jvm *jvm, const struct image *image, uint64_t address)
-{
-	uint64_t list = read_word(image, jvm->fields[HEAPS]), block = 0;
-	uint64_t data = read_word(image, list + jvm->fields[ARRAY_DATA]);
-	uint32_t count = 0;
-	uint8_t used;
-
-	if (!list || !image_read(image, list + jvm->fields[ARRAY_LEN], &count, sizeof(count)))
-		return 0;
-	for (uint32_t i = 0; i < count && i < HEAPS_MAX && !block; i++)
-		block = block_in(jvm, image, read_word(image, data + 8ull * i), address);
-	if (!block || !image_read(image, block + jvm->fields[BLOCK_USED], &used, sizeof(used)) ||
-	    !used)
-		return 0;
-	return block;
+	block = memory.low + (segment << shift);
+	return image_read(image, block + jvm->fields[BLOCK_USED], &used, sizeof(used)) && used
+		       ? block
+		       : 0;
 }
 
 /* Appends a name of the JVM, such as "com/acme/OrderBook", with dots. What follows "+0x" or "/0x"
@@ -410,9 +420,10 @@ bool jvm_step(const struct jvm *jvm, const struct image *image, struct jvm_frame
 	struct jvm_frame caller;
 	int32_t words = 0;
 
-	if (!interpreter ||
-	    !method_name(jvm, image, read_word(image, frame->fp + FRAME_METHOD), name))
-		blob_name(jvm, image, &blob, name);
+	if ((!interpreter ||
+	     !method_name(jvm, image, read_word(image, frame->fp + FRAME_METHOD), name)) &&
+	    !blob_name(jvm, image, &blob, name))
+		name[0] = '\0';
 #ifndef __x86_64__
 	return false;
 #endif

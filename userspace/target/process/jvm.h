@@ -32,7 +32,7 @@ struct jvm {
 int jvm_find(struct jvm *jvm, pid_t pid, const struct mappings *mappings);
 
 /* Reads the tables. False: the JVM has not started yet, or is of a version with other fields:
- * before JDK 9, or after 25. */
+ * before JDK 9. 25 is the latest that was tried. */
 bool jvm_read(struct jvm *jvm, const struct image *image);
 
 /* The addresses between which it places code. False: unknown. */

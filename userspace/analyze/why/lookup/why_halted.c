@@ -19,6 +19,8 @@ static bool is_thread_halted(const struct why_walk *walk, uint32_t thread, uint6
 	if (!of->intervals.len)
 		return false;
 	from = from > interval->from_ts ? from : interval->from_ts;
+	if (from >= to)
+		return false;
 	index = why_intervals_after(&walk->intervals, thread, from);
 	if (index >= of->intervals.len)
 		return false;

@@ -23,11 +23,6 @@ struct ends {
 	uint32_t host; /* two hosts may both have 127.0.0.1 */
 };
 
-static bool begins(const char *text, const char *prefix)
-{
-	return !strncmp(text, prefix, strlen(prefix));
-}
-
 static bool split(const char *detail, struct ends *ends)
 {
 	const char *space = strchr(detail, ' ');
@@ -164,7 +159,7 @@ void why_peers_init(struct why_walk *walk)
 	for (uint32_t i = 1; (object = store_reader_object(reader, i)); i++) {
 		if (split(object->detail, &ends))
 			vec_add(&walk->sockets, i);
-		else if (descriptor_is_socket(object->name) && begins(object->detail, "tcp "))
+		else if (descriptor_is_socket(object->name) && text_begins(object->detail, "tcp "))
 			vec_add(&walk->listeners, i);
 		else
 			continue;
@@ -415,8 +410,10 @@ static bool listens_for(const struct store_object *listener, const struct ends *
 	if (!compare_part(local, len, server->local, server->local_len))
 		return true;
 	port = memrchr(server->local, ':', server->local_len);
-	for (size_t i = 0; port && here && i < sizeof(all) / sizeof(all[0]); i++)
-		if (begins(local, all[i]) &&
+	/* "0.0.0.0" is of IPv4 only. */
+	for (size_t i = *server->local == '['; port && here && i < sizeof(all) / sizeof(all[0]);
+	     i++)
+		if (text_begins(local, all[i]) &&
 		    !compare_part(local + strlen(all[i]), len - strlen(all[i]), port,
 				  server->local_len - (size_t)(port - server->local)))
 			return true;
@@ -445,6 +442,7 @@ static uint32_t server_find(const struct why_walk *walk, const struct ends *serv
 {
 	const struct store_reader *reader = walk->model->reader;
 	uint32_t found = MODEL_NONE;
+	bool listens;
 	size_t at =
 		lower_bound(walk->sockets.len, i, is_before(reader, walk->sockets.data[i], server));
 
@@ -452,7 +450,9 @@ static uint32_t server_find(const struct why_walk *walk, const struct ends *serv
 		found = n == SERVED_MAX ? NO_PEER
 					: server_of_both(walk, found,
 							 user_of(walk, walk->sockets.data[at++]));
-	for (size_t i = 0; found == MODEL_NONE && i < walk->listeners.len && i < SERVED_MAX; i++)
+	listens = found == MODEL_NONE;
+	for (size_t i = 0; listens && found != NO_PEER && i < walk->listeners.len && i < SERVED_MAX;
+	     i++)
 		if (listens_for(store_reader_object(reader, walk->listeners.data[i]), server, here))
 			found = server_of_both(walk, found, user_of(walk, walk->listeners.data[i]));
 	return found == NO_PEER ? MODEL_NONE : found;

@@ -51,7 +51,7 @@ static bool ends_find(struct why_walk *walk, const struct store_object *epoll, u
 		      uint64_t to, struct epoll_ends *ends)
 {
 	const char *at = epoll->detail, *name = "socket:[";
-	unsigned unknown = 0;
+	unsigned unknown = 0, endless = 0;
 
 	*ends = (struct epoll_ends){.stopped = MODEL_NONE};
 	/* The inodes in the text are those of the host. */
@@ -66,7 +66,9 @@ static bool ends_find(struct why_walk *walk, const struct store_object *epoll, u
 		object = number == MAP_NONE ? NULL
 					    : store_reader_object(walk->model->reader, number);
 		/* The one that listens has no other end. It may be the unknown one. */
-		if (!object && unknown++)
+		endless += !object || !strstr(object->detail, DESCRIPTOR_BETWEEN);
+		unknown += !object;
+		if (unknown && endless > 1)
 			return false;
 		if (!object || !strstr(object->detail, DESCRIPTOR_BETWEEN))
 			continue;
