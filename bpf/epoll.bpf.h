@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* What epoll_wait() waited for. */
+/* Finds the file that epoll_wait() waited for. */
 #ifndef WAFFLE_BPF_EPOLL_BPF_H
 #define WAFFLE_BPF_EPOLL_BPF_H
 

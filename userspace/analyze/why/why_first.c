@@ -219,7 +219,7 @@ static bool is_call_for_work(const struct model *model, int16_t number)
 	enum wait_call call = wait_call_of(name);
 
 	return call == WAIT_CALL_SIGNAL || call == WAIT_CALL_SLEEP || call == WAIT_CALL_CHILD ||
-	       (name && (!strncmp(name, "epoll_", 6) || !strncmp(name, "accept", 6)));
+	       syscall_name_is_epoll(name) || (name && !strncmp(name, "accept", 6));
 }
 
 static bool hangs(const struct model *model, uint32_t thread)

@@ -184,7 +184,6 @@ static uint32_t pipe_add(struct open_waits *waits, const struct pipe_end *end)
 	return (uint32_t)waits->pipes.len - 1;
 }
 
-#define EPOLL_KIND "[eventpoll]"
 /* Limit of the epolls for which all sockets of the machine are listed. */
 #define EPOLLS_MAX 16
 
@@ -240,7 +239,7 @@ static void file_examine(struct open_waits *waits, struct open_wait *wait,
 	if (descriptor < 0 ||
 	    !descriptor_key(&key, kind, sizeof(kind), (pid_t)halted->rec.tid, descriptor))
 		return;
-	if (!strcmp(kind, EPOLL_KIND) && waits->epolls++ < EPOLLS_MAX &&
+	if (!strcmp(kind, DESCRIPTOR_EPOLL_KIND) && waits->epolls++ < EPOLLS_MAX &&
 	    epoll_connecting(&key, &watched, (pid_t)halted->rec.tid, descriptor)) {
 		kind[0] = '\0';
 		file.object = (uint32_t)watched;

@@ -32,7 +32,8 @@ struct descriptor {
 };
 
 #define DESCRIPTOR_FIFO "fifo"
-#define DESCRIPTOR_EPOLL "anon_inode:[eventpoll]"
+#define DESCRIPTOR_EPOLL "anon_inode:" DESCRIPTOR_EPOLL_KIND
+#define DESCRIPTOR_EPOLL_KIND "[eventpoll]"
 #define DESCRIPTOR_SOCKET "socket:"
 #define DESCRIPTOR_BETWEEN " <-> " /* both ends of a socket */
 #define DESCRIPTOR_AFTER ","       /* the remote end, if more follows */

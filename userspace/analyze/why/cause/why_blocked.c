@@ -260,15 +260,14 @@ static struct why_verdict at_last_thread(struct why_walk *walk, struct why_block
 /* Nobody has answered the SYN of the connection when the capture ends. */
 static struct why_verdict at_unconnected(struct why_walk *walk, const struct why_blocked *blocked)
 {
-	const struct model_thread *threads = walk->model->threads.data;
 	const struct store_object *object = blocked->facts.object;
 	uint32_t server;
 
 	if ((blocked->kind != WAIT_POLL && blocked->kind != WAIT_SOCKET) || !object ||
 	    !descriptor_is_connecting(object->detail))
 		return WHY_UNDECIDED;
-	server = why_socket_server(walk, object);
-	if (server == MODEL_NONE || threads[server].pid == threads[blocked->thread].pid)
+	server = why_socket_other_server(walk, object, blocked->thread);
+	if (server == MODEL_NONE)
 		return WHY_UNDECIDED;
 	walk->path[walk->depth - 1].by = server;
 	return why_blocked_end(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY, server);

@@ -112,13 +112,9 @@ struct why_verdict why_blocked_for_answer(struct why_walk *walk, struct why_bloc
  * only after its back-off, so that most of the wait is no work of the server. */
 static struct why_verdict at_full_queue(struct why_walk *walk, const struct why_blocked *blocked)
 {
-	const struct model_thread *threads = walk->model->threads.data;
-	uint32_t server = why_socket_server(walk, blocked->facts.object);
-
-	/* Which thread of the same process should have accepted is not known. */
-	if (server != MODEL_NONE && threads[server].pid == threads[blocked->thread].pid)
-		server = MODEL_NONE;
-	return why_blocked_end(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY, server);
+	return why_blocked_end(
+		walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY,
+		why_socket_other_server(walk, blocked->facts.object, blocked->thread));
 }
 
 static bool is_connecting(const struct why_blocked *blocked)

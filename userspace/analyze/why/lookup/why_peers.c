@@ -129,8 +129,7 @@ static void note_session(struct why_walk *walk, const struct model_process *proc
 
 	while (len && title[len - 1] == ' ')
 		len--;
-	if (!process->ppid || len < strlen(SESSION_END) ||
-	    strncmp(title, SESSION_BEGIN, strlen(SESSION_BEGIN)) != 0 ||
+	if (!process->ppid || len < strlen(SESSION_END) || !text_begins(title, SESSION_BEGIN) ||
 	    strncmp(title + len - strlen(SESSION_END), SESSION_END, strlen(SESSION_END)) != 0)
 		return;
 	map_put(&walk->sessions, process->ppid, several ? NO_PEER : process->main_thread);
@@ -469,6 +468,16 @@ uint32_t why_socket_server(const struct why_walk *walk, const struct store_objec
 	ends.local_len = ends.remote_len;
 	ends.remote_len = 0;
 	return server_find(walk, &ends, !why_may_be_remote(object));
+}
+
+uint32_t why_socket_other_server(const struct why_walk *walk, const struct store_object *object,
+				 uint32_t thread)
+{
+	const struct model_thread *threads = walk->model->threads.data;
+	uint32_t server = why_socket_server(walk, object);
+
+	return server == MODEL_NONE || threads[server].pid == threads[thread].pid ? MODEL_NONE
+										  : server;
 }
 
 static uint32_t peer_find(struct why_walk *walk, const struct store_object *object)

@@ -38,6 +38,10 @@ bool why_socket_resent(const struct store_object *object, const struct store_obj
  * the capture has, or else the socket that listens there; the main thread of its process, if that
  * has several. MODEL_NONE: the capture has none, or they are of several processes. */
 uint32_t why_socket_server(const struct why_walk *walk, const struct store_object *object);
+/* The same for the server of a thread's connection, if that is of another process: in its own one,
+ * any thread may accept. */
+uint32_t why_socket_other_server(const struct why_walk *walk, const struct store_object *object,
+				 uint32_t thread);
 
 /* The main thread of the only process that a process has started and that lives; MODEL_NONE: there
  * is none, or there are several. */

@@ -61,16 +61,18 @@ static bool ends_find(struct why_walk *walk, const struct store_object *epoll, u
 		uint64_t ino = strtoull(at + strlen(name), NULL, 10);
 		uint32_t number = map_get(&walk->socket_at, ino), stopped = MODEL_NONE;
 		const struct store_object *object;
+		bool connected;
 
 		at += strlen(name);
 		object = number == MAP_NONE ? NULL
 					    : store_reader_object(walk->model->reader, number);
 		/* The one that listens has no other end. It may be the unknown one. */
-		endless += !object || !strstr(object->detail, DESCRIPTOR_BETWEEN);
+		connected = object && strstr(object->detail, DESCRIPTOR_BETWEEN);
+		endless += !connected;
 		unknown += !object;
 		if (unknown && endless > 1)
 			return false;
-		if (!object || !strstr(object->detail, DESCRIPTOR_BETWEEN))
+		if (!connected)
 			continue;
 		if (from)
 			stopped = why_halted_peer(walk, object, from, to);
