@@ -345,15 +345,21 @@ static bool is_inlined_from_cpp_library(const struct stack_frame *frame)
 	return frame->inlined && frame->file && strstr(frame->file, "/include/c++/");
 }
 
-static bool is_java(const struct stack_frame *frame)
+bool stack_frame_is_java(const struct stack_frame *frame)
 {
 	return frame->function && frame->module && !strcmp(frame->module, JVM_MODULE);
 }
 
-/* Code of the JVM itself, such as its interpreter. Methods have a class and a dot before them. */
+/* Methods have a class and a dot before them. */
+bool stack_frame_is_java_method(const struct stack_frame *frame)
+{
+	return stack_frame_is_java(frame) && strchr(frame->function, '.');
+}
+
+/* Code of the JVM itself, such as its interpreter. */
 static bool is_of_jvm(const struct stack_frame *frame)
 {
-	return is_java(frame) && !strchr(frame->function, '.');
+	return stack_frame_is_java(frame) && !stack_frame_is_java_method(frame);
 }
 
 bool stack_frame_is_common(const struct stack_frame *frame)
@@ -382,7 +388,7 @@ bool stack_frame_is_python(const struct stack_frame *frame)
 
 bool stack_frame_is_of_runtime(const struct stack_frame *frame)
 {
-	return stack_frame_is_python(frame) || (is_java(frame) && !is_of_jvm(frame));
+	return stack_frame_is_python(frame) || stack_frame_is_java_method(frame);
 }
 
 const char *stack_source_in_packages(const char *file)

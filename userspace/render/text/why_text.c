@@ -14,6 +14,7 @@
 #include "render/text/values_text_internal.h"
 #include "render/text/why_chain.h"
 #include "render/text/why_node.h"
+#include "symbolize/stack_java.h"
 #include "util/signal_names.h"
 #include "util/syscall_names.h"
 #include "util/template_fold.h"
@@ -379,15 +380,43 @@ static bool waits_itself(enum why_cause cause)
 	       cause == WHY_DISK_WRITE;
 }
 
+/* Prints ", at the end in com.zaxxer.hikari.util.ConcurrentBag.borrow, by
+ * com.zaxxer.hikari.HikariDataSource.getConnection, from com.acme.Orders.load". */
+static void put_at_end(const struct why_printer *printer, uint32_t at_end)
+{
+	const struct model *model = printer->model;
+	const struct model_open_wait *wait;
+	struct stack_java java;
+
+	if (at_end >= model->open_waits.len)
+		return;
+	wait = &model->open_waits.data[at_end];
+	if (!stack_java_find(printer->view->names, wait->user_stack, wait->ts, &java))
+		return;
+	fputs(", at the end in ", printer->out);
+	why_put(printer, java.inner);
+	if (java.entry) {
+		fputs(", by ", printer->out);
+		why_put(printer, java.entry);
+	}
+	if (java.caller) {
+		fputs(", from ", printer->out);
+		why_put(printer, java.caller);
+	}
+}
+
 /* Locks of Python have no names. The functions that wait for one tell it from others: ", awaited by
  * Queue.get (sqlalchemy/util/queue.py:199), from page (shop.py:14)". The same for a wait of the
- * culprit: ", called within save (train.py:17)". */
+ * culprit: ", called within save (train.py:17)". Of Java, only a wait at the end has them. */
 static void put_waiting_function(const struct why_printer *printer, const struct why_part *part)
 {
-	if (has_unnamed_futex(printer, part))
-		why_put_python_function(printer, part->wait, ", awaited by ");
-	else if (waits_itself(part->cause) && !part->idle && !part->polls.sleeps)
-		why_put_python_function(printer, part->wait, ", called within ");
+	bool unnamed = has_unnamed_futex(printer, part);
+
+	if (!unnamed && (!waits_itself(part->cause) || part->idle || part->polls.sleeps))
+		return;
+	why_put_python_function(printer, part->wait,
+				unnamed ? ", awaited by " : ", called within ");
+	put_at_end(printer, part->at_end);
 }
 
 static void print_signals(const struct why_printer *printer, const struct why_signals *signals)

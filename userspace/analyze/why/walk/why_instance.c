@@ -8,6 +8,7 @@
 
 #include "analyze/why/await/why_await.h"
 #include "analyze/why/cause/why_pressure.h"
+#include "analyze/why/lookup/why_at_end.h"
 #include "analyze/why/lookup/why_signals.h"
 #include "analyze/why/parts/why_connections.h"
 #include "analyze/why/parts/why_idle.h"
@@ -595,6 +596,8 @@ void why_instance_take(struct why *why, struct why_walk *walk, struct why_instan
 		finish(walk, sum, instance);
 		instance->own_ns += is_of_capture(walk, &sum->part) ? sum->part.ns : 0;
 		why_sampled_take(walk, sum, &sum->part);
+		sum->part.at_end =
+			why_wait_at_end(walk, sum->part.wait, sum->part.cause == WHY_TIMER);
 		sum->part.step = (uint32_t)why->steps.len;
 		vec_need(&why->steps, sum->part.step_count);
 		vec_add(&why->parts, sum->part);
