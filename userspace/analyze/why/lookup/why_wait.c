@@ -63,6 +63,11 @@ bool wait_is_for_room(const struct wait_facts *facts, enum wait_kind kind)
 	       (facts->call == WAIT_CALL_WRITE || facts->call == WAIT_CALL_SEND);
 }
 
+bool wait_is_for_connecting(const struct store_object *object)
+{
+	return object && descriptor_is_connecting(object->detail);
+}
+
 bool wait_has_mapping(const struct wait_facts *facts)
 {
 	return facts->call == WAIT_CALL_MSYNC;

@@ -135,6 +135,9 @@ bool wait_has_futex(const struct wait_facts *facts, enum wait_kind kind);
  * the first one. */
 uint64_t wait_futex_address(const struct wait_facts *facts);
 
+/* Whether a wait is for a socket that is being connected. NULL: it is not known what it is for. */
+bool wait_is_for_connecting(const struct store_object *object);
+
 /* Whether the first argument is an address in the mapping of a file. */
 bool wait_has_mapping(const struct wait_facts *facts);
 
