@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/why/lookup/why_wait.h"
 #include "analyze/why/parts/why_merge.h"
 #include "analyze/why/why_waiters.h"
 #include "render/place.h"
@@ -200,12 +201,8 @@ static void put_polls(const struct why_printer *printer, const struct why_polls 
 		fprintf(printer->out, ", seen in %s()", call);
 }
 
-/* The begins of texts of locks, and what is said of such a lock. Those of other locks are said as
- * they are. */
-#define FUTEX_BEGIN "futex "
-#define GIL_BEGIN "GIL"
-
-/* Prints ", holds cache_lock". A lock without a name is told by the function that waits for it. */
+/* Prints ", holds cache_lock". A lock without a name is told by the function that waits for it.
+ * Those that are neither a futex nor the GIL are said as they are. */
 static void put_lock(const struct why_printer *printer, const struct why_part *part)
 {
 	const char *lock = strtab_get(printer->why->texts, part->lock);
@@ -214,9 +211,9 @@ static void put_lock(const struct why_printer *printer, const struct why_part *p
 
 	if (!part->lock)
 		return;
-	if (text_begins(lock, GIL_BEGIN)) {
+	if (text_begins(lock, WAIT_GIL_BEGIN)) {
 		fputs(", holds the GIL", printer->out);
-	} else if (strncmp(lock, FUTEX_BEGIN, strlen(FUTEX_BEGIN)) != 0) {
+	} else if (!text_begins(lock, WAIT_FUTEX_BEGIN)) {
 		fputs(*lock == '/' ? ", holds the lock of " : ", holds ", printer->out);
 		why_put(printer, lock);
 	} else if (name && end > name) {
@@ -360,17 +357,15 @@ static void put_rest(const struct why_printer *printer, size_t count, uint64_t n
 
 #define SAMPLES_INDENT 26 /* below the name of the cause */
 
-#define SOME_FUTEXES " futexes"
-
 /* Whether the cause's object is a futex without a name, or several. */
 static bool has_unnamed_futex(const struct why_printer *printer, const struct why_part *part)
 {
 	const char *text = strtab_get(printer->why->texts, part->object);
-	size_t len = strlen(text), of_some = strlen(SOME_FUTEXES);
+	size_t len = strlen(text), of_some = strlen(WAIT_FUTEXES_END);
 
 	if (part->objects > 1)
-		return len > of_some && !strcmp(text + len - of_some, SOME_FUTEXES);
-	return text_begins(text, FUTEX_BEGIN) && !strchr(text, '(');
+		return len > of_some && !strcmp(text + len - of_some, WAIT_FUTEXES_END);
+	return wait_is_unnamed_futex(text);
 }
 
 /* Whether the culprit itself waits, for no other thread. */

@@ -145,7 +145,12 @@ bool wait_has_mapping(const struct wait_facts *facts);
  * is known. */
 uint32_t wait_object_text(struct strtab *texts, const struct wait_facts *facts,
 			  enum wait_kind kind);
-/* The begin of the text of a futex. */
+/* How the texts of locks begin. */
 #define WAIT_FUTEX_BEGIN "futex 0x"
+#define WAIT_GIL_BEGIN "GIL"
+/* How the text of several futexes without a name ends: "8 futexes". */
+#define WAIT_FUTEXES_END " futexes"
+/* Whether the text is "futex 0x7f01", and not "futex 0x7f01 (queue_lock)". */
+bool wait_is_unnamed_futex(const char *text);
 
 #endif
