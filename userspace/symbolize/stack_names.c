@@ -476,7 +476,6 @@ bool stack_names_package(struct stack_names *names, uint32_t stack, uint64_t ts,
 
 struct own_search {
 	const char *outermost; /* source of the outermost function that is in no library */
-	size_t folder;         /* length of its folder's path */
 	struct stack_frame *own;
 	bool found;
 };
@@ -500,7 +499,7 @@ static void own_frame(const struct stack_frame *frame, void *arg)
 	struct own_search *search = arg;
 
 	if (search->found || !has_own_source(frame) ||
-	    strncmp(frame->file, search->outermost, search->folder) != 0)
+	    !path_is_in_folder_of(frame->file, search->outermost))
 		return;
 	*search->own = *frame;
 	search->found = true;
@@ -515,8 +514,7 @@ bool stack_names_own(struct stack_names *names, uint32_t stack, uint64_t ts,
 	stack_names_each(names, stack, ts, outermost_frame, &search);
 	if (!search.outermost)
 		return false;
-	search.folder = path_folder_length(search.outermost);
-	if (search.folder)
+	if (path_folder_length(search.outermost))
 		stack_names_each(names, stack, ts, own_frame, &search);
 	return search.found && (!stack_names_inner(names, stack, ts, &inner) ||
 				inner.function != own->function || inner.line != own->line);
