@@ -23,6 +23,7 @@ enum why_awaited {
 	WHY_AWAITS_PERHAPS_LOCK,
 	WHY_AWAITS_MONITOR, /* that of an object of Java */
 	WHY_AWAITS_PROGRAM, /* a lock that the program made itself: see why_lock_names.h */
+	WHY_AWAITS_ANSWER,  /* what another program has to answer, in the same way */
 	WHY_AWAITS_NOTHING, /* the C library stopped the thread: the kernel refused its lock */
 };
 
