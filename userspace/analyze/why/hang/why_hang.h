@@ -58,7 +58,7 @@ struct why_standstill {
 struct why_hangs {
 	/* Those in a deadlock first, in its order; then those that the C library stopped; then
 	 * others that are stuck; then those with an owner; then uninterruptible ones; then the
-	 * others. Of each kind the longest first. */
+	 * others, those of the JVM's own threads at last. Of each kind the longest first. */
 	VEC(struct why_hung) waits;
 	VEC(struct why_deadlock) deadlocks;
 	VEC(struct why_standstill) standstills; /* without processes that have one of the others */
