@@ -228,30 +228,29 @@ static bool hangs(const struct model *model, uint32_t thread)
 
 /* The main thread, if that hangs. The launcher of the JVM waits for the one that runs main(), which
  * may have ended: there it is the first other one in the order of the hangs. */
-static uint32_t hanging_thread(const struct model *model, const struct first *first)
+static uint32_t hanging_thread(const struct model *model, const struct first *first,
+			       const struct why_hangs *all)
 {
 	const struct model_process *process = &model->processes.data[0];
 	uint32_t found = process->main_thread;
-	struct why_hangs all;
 
 	if (found >= model->threads.len || !hangs(model, found))
 		return MODEL_NONE;
 	if (!why_jvm_is_launcher(model, first->names, found))
 		return found;
 	found = MODEL_NONE;
-	why_hangs_find(&all, model, first->names);
-	for (size_t i = 0; i < all.waits.len && found == MODEL_NONE; i++) {
-		uint32_t thread = model->open_waits.data[all.waits.data[i].wait].thread;
+	for (size_t i = 0; i < all->waits.len && found == MODEL_NONE; i++) {
+		uint32_t thread = model->open_waits.data[all->waits.data[i].wait].thread;
 
 		if (model->threads.data[thread].pid == first->pid && hangs(model, thread) &&
 		    !why_jvm_is_own_thread(model, first->names, thread))
 			found = thread;
 	}
-	why_hangs_free(&all);
 	return found;
 }
 
-bool why_first_before_idle(struct why_query *query, const struct model *model)
+bool why_first_before_idle(struct why_query *query, const struct model *model,
+			   const struct why_hangs *all)
 {
 	struct first first;
 	uint32_t hanging;
@@ -261,7 +260,7 @@ bool why_first_before_idle(struct why_query *query, const struct model *model)
 	first.descendants = true;
 	if (choose(query, model, &first))
 		return true;
-	hanging = hanging_thread(model, &first);
+	hanging = hanging_thread(model, &first, all);
 	if (hanging == MODEL_NONE)
 		return false;
 	query->tid = model->threads.data[hanging].tid;
