@@ -87,3 +87,62 @@ def test_a_method_that_waits_has_its_callers(waffle, tmp_path, tmp_path_factory,
         methods = [name for name in methods if "." in name]
         assert is_subsequence(methods, expected) if compiled else methods[: len(expected)] == expected, thread
         assert any(name.startswith("Kiosk") for name in methods), methods
+
+
+POOL = """
+package com.store;
+import java.util.concurrent.*;
+
+public class Pool {
+    static final ArrayBlockingQueue<String> free = new ArrayBlockingQueue<>(1);
+
+    public static String take() throws Exception {
+        return free.poll(300, TimeUnit.MILLISECONDS);
+    }
+}
+"""
+BUYERS = """
+public class Buyers {
+    static void buy() throws Exception {
+        com.store.Pool.take();
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        for (int i = 0; i < 3; i++)
+            new Thread("buyer-" + i) {
+                public void run() {
+                    try {
+                        while (true)
+                            buy();
+                    } catch (Exception e) {
+                        System.exit(1);
+                    }
+                }
+            }.start();
+        Thread.sleep(500);
+        System.out.println("ready");
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("options", ((), ("-Xint",)))
+def test_a_wait_for_a_pool_says_where_its_thread_waits_at_the_end(waffle, tmp_path, options):
+    """The stacks of the waits before end in LockSupport."""
+    for name, text in (("Pool.java", POOL), ("Buyers.java", BUYERS)):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    subprocess.run([find_tool("javac"), "-d", tmp_path, *tmp_path.glob("*.java")], check=True)
+    program = subprocess.Popen([find_tool("java"), *options, "-cp", tmp_path, "Buyers"], stdout=subprocess.PIPE)
+    try:
+        assert program.stdout.readline()
+        path = tmp_path / "x.waffle"
+        waffle.ok("why", f"--pid={program.pid}", "--duration=2s", "-o", path)
+    finally:
+        program.kill()
+        program.wait()
+    [instance] = asker(waffle)(path, "--thread", "buyer-1")["instances"]
+    waits = [cause for cause in instance["causes"] if cause["cause"] == "timer"]
+    assert waits and all(
+        cause["at_end"] == {"function": "com.store.Pool.take", "from": "Buyers.buy"} for cause in waits)
+    text = waffle.ok("why", "--thread=buyer-1", path).stdout
+    assert re.search(r"timer .* buyer-\d .*, at the end in com\.store\.Pool\.take, from Buyers\.buy$", text, re.MULTILINE)

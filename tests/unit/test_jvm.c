@@ -34,6 +34,13 @@
 #define CODE_END 0x5000
 #define SEGMENT 64
 
+/* Bits of a return address that sign it. */
+#ifdef __aarch64__
+#define SIGNED (0x5aull << 56 | 0x3ull << 48)
+#else
+#define SIGNED 0ull
+#endif
+
 /* Offsets of this JVM, other than those of any real one. */
 enum {
 	ARRAY_LEN = 4,
@@ -320,11 +327,11 @@ static void test_frames_are_followed(void **state)
 	put(STACK + 24, CODE + 4 * SEGMENT, 8);
 	put(CODE + 2 * SEGMENT + BLOCK_SIZE + BLOB_FRAME, 6, 4);
 	put(STACK + 64, STACK + 128, 8);
-	put(STACK + 72, CODE + 70, 8);
+	put(STACK + 72, CODE + 70 + SIGNED, 8);
 	put(STACK + 128 - 24, METHOD, 8);
 	put(STACK + 128 - 8, STACK + 160, 8); /* the stack pointer of the caller */
 	put(STACK + 128, STACK + 192, 8);
-	put(STACK + 136, CODE + 42 * SEGMENT + 50, 8);
+	put(STACK + 136, CODE + 42 * SEGMENT + 50 + SIGNED, 8);
 	put(STACK + 192, STACK + 256, 8);
 	put(STACK + 200, 0x7f0000, 8);
 	image = image_make();

@@ -14,6 +14,7 @@
 #include "analyze/why/why_pick.h"
 #include "fake_names.h"
 #include "growth.h"
+#include "render/json/hang_json_internal.h"
 #include "render/text/hang_text.h"
 #include "why_capture.h"
 
@@ -707,6 +708,75 @@ static bool print_waits(const struct why_hangs *hangs, const struct hang_view *v
 	return true;
 }
 
+static bool print_json(const struct why_hangs *hangs, const struct hang_view *view, FILE *out)
+{
+	struct json *json = json_new(out, false);
+
+	json_object_begin(json);
+	hang_json(json, hangs, view);
+	json_object_end(json);
+	return !json_close(json);
+}
+
+/* Who holds the lock is not known. */
+static void test_json_says_which_waits_are_for_a_lock(void **state)
+{
+	static const struct {
+		uint32_t way;
+		const char *expected;
+	} rows[] = {
+		{PROGRAM, "\"waits_for\":\"lock\""}, {STANDBY, "\"waits_for\":null"},
+		{PY_LOCK, "\"waits_for\":\"lock\""}, {RUST, "\"waits_for\":\"lock\""},
+		{MONITOR, "\"waits_for\":\"lock\""}, {CONDITION, "\"waits_for\":null"},
+		{PY_JOIN, "\"waits_for\":null"},     {PY_QUEUE, "\"waits_for\":null"},
+		{PI, "\"waits_for\":\"nothing\""},   {SLEEPS, "\"waits_for\":null"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		struct capture capture;
+		char *text;
+
+		threads_named(&capture, 10, 10);
+		stacks_add(&capture);
+		hang_add(&capture, &(struct hung){.tid = 10,
+						  .stack = rows[i].way,
+						  .syscall = NR_FUTEX,
+						  .lock = 0x7000});
+		capture_load(&capture, END_TS);
+		text = text_of(&capture, print_json);
+		if (!strstr(text, rows[i].expected))
+			fail_msg("%s is not in:\n%s", rows[i].expected, text);
+		free(text);
+		capture_free(&capture);
+	}
+}
+
+/* The JVM has about twenty threads of its own, which mostly wait for longer. */
+static void test_threads_of_the_jvm_itself_come_behind_those_of_the_program(void **state)
+{
+	struct why_hangs hangs;
+	struct capture capture;
+
+	(void)state;
+	for (uint32_t jvm = 0; jvm < 2; jvm++) {
+		names.has_jvm = jvm;
+		capture_begin(&capture, true);
+		named(&capture, 10, CAPTURE_PID, "G1 Service");
+		named(&capture, 11, CAPTURE_PID, "issuer");
+		hang_add(&capture, &(struct hung){.tid = 10, .syscall = NR_FUTEX, .lock = 0x7000});
+		hang_add(&capture,
+			 &(struct hung){
+				 .tid = 11, .syscall = NR_FUTEX, .lock = 0x7040, .from_ts = 5000});
+		why_hangs_find(&hangs, capture_load(&capture, END_TS), &names);
+		assert_int_equal(hangs.waits.len, 2);
+		assert_int_equal(waiter(capture.model, &hangs.waits.data[0]), 10 + jvm);
+		why_hangs_free(&hangs);
+		capture_free(&capture);
+	}
+	names.has_jvm = true;
+}
+
 /* A wait for a monitor has a timeout. */
 static void test_of_threads_that_are_all_stuck_not_all_wait_without_a_timeout(void **state)
 {
@@ -1277,6 +1347,8 @@ int main(void)
 		cmocka_unit_test(test_the_launcher_of_the_jvm_is_no_thread_of_the_program),
 		cmocka_unit_test(test_a_thread_alone_may_wait_for_itself),
 		cmocka_unit_test(test_who_waits_for_a_lock_of_the_program_hangs),
+		cmocka_unit_test(test_json_says_which_waits_are_for_a_lock),
+		cmocka_unit_test(test_threads_of_the_jvm_itself_come_behind_those_of_the_program),
 		cmocka_unit_test(test_of_threads_that_are_all_stuck_not_all_wait_without_a_timeout),
 		cmocka_unit_test(test_an_uninterruptible_wait_is_shown_beside_many_stuck_ones),
 		cmocka_unit_test(

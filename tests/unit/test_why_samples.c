@@ -82,14 +82,37 @@ static void check_text(const struct why *why, const struct why_part *part, const
 	free(text);
 }
 
+/* Loads a capture that ends at 102000, and asks with the names of its functions. */
+static struct why *ask_named(struct capture *capture, struct stack_names **names,
+			     struct why_query query)
+{
+	struct error err = ERROR_INIT;
+	struct why *why;
+
+	capture_load(capture, 102000);
+	*names = stack_names_open(capture->reader, false);
+	query.names = *names;
+	capture_must(why_new(&why, capture->model, &query, &err), err);
+	return why;
+}
+
+/* Thread 10 runs a span from 1000 to 101000. `count` samples have the first `stacks` stacks in
+ * turn. */
+static struct why *ask_sampled(struct capture *capture, struct stack_names **names, int count,
+			       int stacks)
+{
+	gets(capture, 1000, 1, 0, 10, 0, 0, 0);
+	capture_span(capture, 1000, 10, 1);
+	for (int i = 0; i < count; i++)
+		sample(capture, 2000 + (uint64_t)i * 100, 10, 0, 1 + (uint32_t)(i % stacks), -1);
+	capture_end(capture, 101000, 10, 1);
+	return ask_named(capture, names, (struct why_query){.span_id = 1});
+}
+
 /* Thread 10 runs a span from 1000 to 101000. `count` samples: 7 of 10 in its own code. */
 static struct why *sampled_in(const char *function, struct capture *capture,
 			      struct stack_names **names, int count)
 {
-	struct why_query query = {.span_id = 1};
-	struct error err = ERROR_INIT;
-	struct why *why;
-
 	capture_begin(capture, true);
 	user_stack(capture, 1, function);
 	kernel_stack(capture, 0xffffffff81000000, "vfs_write");
@@ -100,11 +123,7 @@ static struct why *sampled_in(const char *function, struct capture *capture,
 		       i % 10 < 7 ? -1 : NR_WRITE);
 	capture_end(capture, 101000, 10, 1);
 	sample(capture, 101500, 10, 0, 1, -1); /* taken outside of any span */
-	capture_load(capture, 102000);
-	*names = stack_names_open(capture->reader, false);
-	query.names = *names;
-	capture_must(why_new(&why, capture->model, &query, &err), err);
-	return why;
+	return ask_named(capture, names, (struct why_query){.span_id = 1});
 }
 
 static struct why *sampled(struct capture *capture, struct stack_names **names, int count)
@@ -164,8 +183,6 @@ static void test_places_that_a_line_has_no_room_for_are_left_out(void **state)
 /* Python's own library works for a package. `main` is the source of the program's main(). */
 static void check_from(const char *main, const char *expected)
 {
-	struct why_query query = {.span_id = 1};
-	struct error err = ERROR_INIT;
 	struct stack_names *names;
 	struct capture capture;
 	struct why *why;
@@ -177,15 +194,7 @@ static void check_from(const char *main, const char *expected)
 	stack[2] = function_of(&capture, 3, "serve", PACKAGES "web/server.py");
 	stack[3] = function_of(&capture, 4, "main", main);
 	stack_add(&capture, stack, 4);
-	gets(&capture, 1000, 1, 0, 10, 0, 0, 0);
-	capture_span(&capture, 1000, 10, 1);
-	for (int i = 0; i < 50; i++)
-		sample(&capture, 2000 + (uint64_t)i * 100, 10, 0, 1, -1);
-	capture_end(&capture, 101000, 10, 1);
-	capture_load(&capture, 102000);
-	names = stack_names_open(capture.reader, false);
-	query.names = names;
-	capture_must(why_new(&why, capture.model, &query, &err), err);
+	why = ask_sampled(&capture, &names, 50, 1);
 	check_text(why, &why->parts.data[why->instances.data[0].part], expected);
 	end(&capture, names, why);
 }
@@ -203,8 +212,6 @@ static void test_without_own_functions_that_of_a_package_is_named(void **state)
  * for `renders`, and calls the others itself. */
 static void check_within(int leaves, int parses, int renders, const char *expected, uint32_t within)
 {
-	struct why_query query = {.span_id = 1};
-	struct error err = ERROR_INIT;
 	struct stack_names *names;
 	struct capture capture;
 	struct why *why;
@@ -228,15 +235,7 @@ static void check_within(int leaves, int parses, int renders, const char *expect
 		stack[0] = function_add(&capture, (uint64_t)i + 1, name);
 		stack_add(&capture, stack, 4);
 	}
-	gets(&capture, 1000, 1, 0, 10, 0, 0, 0);
-	capture_span(&capture, 1000, 10, 1);
-	for (int i = 0; i < 100; i++)
-		sample(&capture, 2000 + (uint64_t)i * 100, 10, 0, 1 + (uint32_t)(i % leaves), -1);
-	capture_end(&capture, 101000, 10, 1);
-	capture_load(&capture, 102000);
-	names = stack_names_open(capture.reader, false);
-	query.names = names;
-	capture_must(why_new(&why, capture.model, &query, &err), err);
+	why = ask_sampled(&capture, &names, 100, leaves);
 	part = &why->parts.data[why->instances.data[0].part];
 	check_text(why, part, expected);
 	found = sample_counts_within(why->sample_places, why_part_places(why, part),
@@ -285,8 +284,6 @@ static void test_of_scattered_samples_a_part_is_named_too(void **state)
 /* `collects` of 10 samples have a function of a collector on their stacks, below others. */
 static void check_collected(int collects, const char *collector, const char *expected)
 {
-	struct why_query query = {.span_id = 1};
-	struct error err = ERROR_INIT;
 	struct stack_names *names;
 	struct capture capture;
 	struct why *why;
@@ -305,10 +302,7 @@ static void check_collected(int collects, const char *collector, const char *exp
 	for (int i = 0; i < 100; i++)
 		sample(&capture, 2000 + (uint64_t)i * 100, 10, 0, i % 10 < collects ? 1 : 2, -1);
 	capture_end(&capture, 101000, 10, 1);
-	capture_load(&capture, 102000);
-	names = stack_names_open(capture.reader, false);
-	query.names = names;
-	capture_must(why_new(&why, capture.model, &query, &err), err);
+	why = ask_named(&capture, &names, (struct why_query){.span_id = 1});
 	part = &why->parts.data[why->instances.data[0].part];
 	check_text(why, part, expected);
 	end(&capture, names, why);
@@ -377,8 +371,6 @@ static void test_phases_of_the_jvm_are_told_by_what_they_are_for(void **state)
 static void check_called(const char *main_source, const char *job_source, const char *expected)
 {
 	static const char loop_source[] = "/usr/lib/python3.12/asyncio/events.py";
-	struct why_query query = {.span_id = 1};
-	struct error err = ERROR_INIT;
 	struct stack_names *names;
 	struct capture capture;
 	struct why *why;
@@ -400,15 +392,7 @@ static void check_called(const char *main_source, const char *job_source, const 
 		else
 			stack_add(&capture, (const uint64_t[]){leaf, loop, begin}, 3);
 	}
-	gets(&capture, 1000, 1, 0, 10, 0, 0, 0);
-	capture_span(&capture, 1000, 10, 1);
-	for (int i = 0; i < 100; i++)
-		sample(&capture, 2000 + (uint64_t)i * 100, 10, 0, 1 + (uint32_t)(i % 10), -1);
-	capture_end(&capture, 101000, 10, 1);
-	capture_load(&capture, 102000);
-	names = stack_names_open(capture.reader, false);
-	query.names = names;
-	capture_must(why_new(&why, capture.model, &query, &err), err);
+	why = ask_sampled(&capture, &names, 100, 10);
 	check_text(why, &why->parts.data[why->instances.data[0].part], expected);
 	end(&capture, names, why);
 }
@@ -567,8 +551,7 @@ static void check_generator(const struct why *why, const struct why_part *part,
 static void check_unnamed(const char *path, uint64_t address, const char *generator,
 			  const char *expected)
 {
-	struct why_query query = {.tid = 10, .from_ts = 1000, .to_ts = 101000};
-	struct error err = ERROR_INIT;
+	const struct why_query query = {.tid = 10, .from_ts = 1000, .to_ts = 101000};
 	struct stack_names *names;
 	struct capture capture;
 	struct why *why;
@@ -580,10 +563,7 @@ static void check_unnamed(const char *path, uint64_t address, const char *genera
 	gets(&capture, 1000, 1, 0, 10, 0, 0, 0);
 	for (unsigned i = 0; i < 100; i++)
 		sample(&capture, 2000 + (uint64_t)i * 100, 10, 0, 1, -1);
-	capture_load(&capture, 102000);
-	names = stack_names_open(capture.reader, false);
-	query.names = names;
-	capture_must(why_new(&why, capture.model, &query, &err), err);
+	why = ask_named(&capture, &names, query);
 	check_text(why, part_of(why, 0), expected);
 	check_generator(why, part_of(why, 0), generator);
 	end(&capture, names, why);

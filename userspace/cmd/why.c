@@ -280,7 +280,7 @@ static void say_picked(const struct why_query *query, const struct model *model)
 			stderr, "waffle-bpf: why: the requests are those of servers that the "
 				"program has started, so this is the thread that asks them; "
 				"--span explains requests, which waffle-bpf report lists");
-	if (query->first && why_pick_explains_spans(model))
+	if (query->first && query->has_spans)
 		return terminal_message(
 			stderr,
 			"waffle-bpf: why: the requests are those of other processes, so this is %s "
@@ -317,15 +317,15 @@ static int pick(struct why_query *query, const struct why_cli *cli, const struct
 
 /* What spans there are, and their causes together. It comes first, unless a thread comes before the
  * spans of others. */
-static int print_overview(const struct why_cli *cli, const struct model *model, bool last,
-			  struct error *err)
+static int print_overview(const struct why_cli *cli, const struct model *model,
+			  const struct why_query *query, bool last, struct error *err)
 {
 	const struct report_view view = {OVERVIEW_ROWS, terminal_has_colour(stdout)};
 	struct report_options options = REPORT_OPTIONS_DEFAULT;
 	struct report *report;
 	int result;
 
-	if (!cli->overview || cli->json || cli->wanted.thread || !why_pick_explains_spans(model))
+	if (!cli->overview || cli->json || !query->has_spans)
 		return 0;
 	options.names = stack_names_open(model->reader, true);
 	result = report_new(&report, model, &options, err);
@@ -352,7 +352,7 @@ static int explain(const struct why_cli *cli, struct model *model, const char *f
 	query.names = stack_names_open(model->reader, true);
 	result = pick(&query, cli, model, file, err);
 	if (!result && !query.first)
-		result = print_overview(cli, model, false, err);
+		result = print_overview(cli, model, &query, false, err);
 	if (!result) {
 		query.timeline = timeline = gpu_timeline_of_calls(model);
 		result = why_new(&why, model, &query, err);
@@ -368,7 +368,7 @@ static int explain(const struct why_cli *cli, struct model *model, const char *f
 	if (!result)
 		result = print_why(cli, why, waits, &waiters, query.names, err);
 	if (!result && query.first)
-		result = print_overview(cli, model, true, err);
+		result = print_overview(cli, model, &query, true, err);
 	if (!result && query.tid && !cli->wanted.thread)
 		suggest_step(cli, model, why, query.names);
 	if (!result)

@@ -345,15 +345,21 @@ static bool is_inlined_from_cpp_library(const struct stack_frame *frame)
 	return frame->inlined && frame->file && strstr(frame->file, "/include/c++/");
 }
 
-static bool is_java(const struct stack_frame *frame)
+bool stack_frame_is_java(const struct stack_frame *frame)
 {
 	return frame->function && frame->module && !strcmp(frame->module, JVM_MODULE);
 }
 
-/* Code of the JVM itself, such as its interpreter. Methods have a class and a dot before them. */
+/* Methods have a class and a dot before them. */
+bool stack_frame_is_java_method(const struct stack_frame *frame)
+{
+	return stack_frame_is_java(frame) && strchr(frame->function, '.');
+}
+
+/* Code of the JVM itself, such as its interpreter. */
 static bool is_of_jvm(const struct stack_frame *frame)
 {
-	return is_java(frame) && !strchr(frame->function, '.');
+	return stack_frame_is_java(frame) && !stack_frame_is_java_method(frame);
 }
 
 bool stack_frame_is_common(const struct stack_frame *frame)
@@ -382,7 +388,7 @@ bool stack_frame_is_python(const struct stack_frame *frame)
 
 bool stack_frame_is_of_runtime(const struct stack_frame *frame)
 {
-	return stack_frame_is_python(frame) || (is_java(frame) && !is_of_jvm(frame));
+	return stack_frame_is_python(frame) || stack_frame_is_java_method(frame);
 }
 
 const char *stack_source_in_packages(const char *file)
@@ -470,7 +476,6 @@ bool stack_names_package(struct stack_names *names, uint32_t stack, uint64_t ts,
 
 struct own_search {
 	const char *outermost; /* source of the outermost function that is in no library */
-	size_t folder;         /* length of its folder's path */
 	struct stack_frame *own;
 	bool found;
 };
@@ -494,7 +499,7 @@ static void own_frame(const struct stack_frame *frame, void *arg)
 	struct own_search *search = arg;
 
 	if (search->found || !has_own_source(frame) ||
-	    strncmp(frame->file, search->outermost, search->folder) != 0)
+	    !path_is_in_folder_of(frame->file, search->outermost))
 		return;
 	*search->own = *frame;
 	search->found = true;
@@ -509,8 +514,7 @@ bool stack_names_own(struct stack_names *names, uint32_t stack, uint64_t ts,
 	stack_names_each(names, stack, ts, outermost_frame, &search);
 	if (!search.outermost)
 		return false;
-	search.folder = path_folder_length(search.outermost);
-	if (search.folder)
+	if (path_folder_length(search.outermost))
 		stack_names_each(names, stack, ts, own_frame, &search);
 	return search.found && (!stack_names_inner(names, stack, ts, &inner) ||
 				inner.function != own->function || inner.line != own->line);

@@ -82,6 +82,10 @@ bool stack_frame_is_common(const struct stack_frame *frame);
 bool stack_frame_is_interpreter(const struct stack_frame *frame);
 /* Whether a frame is a function of Python. */
 bool stack_frame_is_python(const struct stack_frame *frame);
+/* Whether a frame is in code that the JVM made: a method of Java, its interpreter, or a stub. */
+bool stack_frame_is_java(const struct stack_frame *frame);
+/* Whether a frame is a method of Java. */
+bool stack_frame_is_java_method(const struct stack_frame *frame);
 /* Whether a frame is a function of Python or a method of Java. */
 bool stack_frame_is_of_runtime(const struct stack_frame *frame);
 /* Whether the source of a function of Python is in a folder for libraries, or in none: that of

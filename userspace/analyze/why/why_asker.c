@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyze/why/lookup/why_roots.h"
+#include "analyze/why/why_requests_internal.h"
 #include "target/process/descriptors.h"
 #include "util/memory.h"
 
@@ -14,25 +15,13 @@ struct talker {
 	uint32_t answers_got; /* times that such a thread has woken it */
 };
 
-/* Marks the threads with requests. Returns the number of requests; 0: there are other spans, or the
- * user has named who answers. */
-static size_t requests_find(struct talker *talkers, const struct model *model)
+/* Marks a thread with requests, unless it is of those that the user has named: they answer. */
+static bool answers(const struct model *model, uint32_t thread, void *arg)
 {
-	size_t count = 0;
+	struct talker *talkers = arg;
 
-	for (size_t i = 0; i < model->spans.len; i++) {
-		const struct model_span *span = &model->spans.data[i];
-		const struct site_info *site = model_site(model, span->site);
-
-		if (site_is_bookkeeping(site) || site_is_once(site))
-			continue;
-		if (!site_is_request(site) || span->thread >= model->threads.len ||
-		    why_is_of_root(model, span->thread))
-			return 0;
-		talkers[span->thread].answers = true;
-		count++;
-	}
-	return count;
+	talkers[thread].answers = true;
+	return !why_is_of_root(model, thread);
 }
 
 /* Whether a thread waited for a connection over a network when it left its CPU. */
@@ -63,7 +52,7 @@ static void answers_count(struct talker *talkers, const struct model *model)
 uint32_t why_asker_find(const struct model *model)
 {
 	struct talker *talkers = memory_zeroed(model->threads.len, sizeof(*talkers));
-	size_t requests = requests_find(talkers, model), answers = 0;
+	size_t requests = why_requests_only(model, answers, talkers), got = 0;
 	uint32_t found = MODEL_NONE;
 
 	if (requests)
@@ -72,11 +61,11 @@ uint32_t why_asker_find(const struct model *model)
 		if (!model->threads.data[i].traced || !model->threads.data[i].has_sched ||
 		    !why_is_of_root(model, i))
 			continue;
-		answers += talkers[i].answers_got;
+		got += talkers[i].answers_got;
 		if (talkers[i].answers_got &&
 		    (found == MODEL_NONE || talkers[i].answers_got > talkers[found].answers_got))
 			found = i;
 	}
 	free(talkers);
-	return 2 * answers >= requests ? found : MODEL_NONE;
+	return 2 * got >= requests ? found : MODEL_NONE;
 }

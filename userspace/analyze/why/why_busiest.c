@@ -242,13 +242,13 @@ static void choose_other(struct why_query *query, const struct model *model,
 		return;
 	why_hangs_find(&hangs, model, query->names);
 	stuck = stuck_thread(&hangs, model, query->names);
-	why_hangs_free(&hangs);
 	if (stuck != MODEL_NONE) {
 		choose(query, model, &model->threads.data[stuck]);
 		query->stuck = true;
 	} else if (!why_is_of_first(model, (uint32_t)(busiest - model->threads.data))) {
-		why_first_before_idle(query, model);
+		why_first_before_idle(query, model, &hangs);
 	}
+	why_hangs_free(&hangs);
 }
 
 int why_busiest_thread(struct why_query *query, const struct model *model)

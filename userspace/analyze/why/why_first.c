@@ -9,6 +9,7 @@
 #include "analyze/why/lookup/why_roots.h"
 #include "analyze/why/lookup/why_wait.h"
 #include "analyze/why/why_examined_internal.h"
+#include "analyze/why/why_requests_internal.h"
 #include "util/syscall_names.h"
 
 /* A thread explains its process if it works, or is held up, for one of this many parts of the
@@ -177,36 +178,31 @@ static bool choose(struct why_query *query, const struct model *model, const str
 	return query->first;
 }
 
-/* Whether all spans are requests of others. *descendants: some are those of descendants. */
-static bool has_requests_of_others(const struct model *model, uint32_t pid, bool *descendants)
+struct first_requests {
+	uint32_t pid;
+	bool of_descendants; /* some are */
+};
+
+/* Whether a request is one of another process. */
+static bool is_of_other(const struct model *model, uint32_t thread, void *arg)
 {
-	size_t count = 0;
+	struct first_requests *requests = arg;
 
-	*descendants = false;
-	for (size_t i = 0; i < model->spans.len; i++) {
-		const struct model_span *span = &model->spans.data[i];
-		const struct site_info *site = model_site(model, span->site);
-
-		if (site_is_bookkeeping(site) || site_is_once(site))
-			continue;
-		if (!site_is_request(site) || span->thread >= model->threads.len ||
-		    model->threads.data[span->thread].pid == pid)
-			return false;
-		*descendants |= why_is_of_first(model, span->thread);
-		count++;
-	}
-	return count;
+	requests->of_descendants |= why_is_of_first(model, thread);
+	return model->threads.data[thread].pid != requests->pid;
 }
 
 bool why_first_before_requests(struct why_query *query, const struct model *model)
 {
+	struct first_requests requests = {0};
 	struct first first;
-	bool descendants;
 
-	if (!first_open(&first, query, model) ||
-	    !has_requests_of_others(model, first.pid, &descendants))
+	if (!first_open(&first, query, model))
 		return false;
-	first.descendants = !descendants;
+	requests.pid = first.pid;
+	if (!why_requests_only(model, is_of_other, &requests))
+		return false;
+	first.descendants = !requests.of_descendants;
 	return choose(query, model, &first);
 }
 
@@ -232,30 +228,29 @@ static bool hangs(const struct model *model, uint32_t thread)
 
 /* The main thread, if that hangs. The launcher of the JVM waits for the one that runs main(), which
  * may have ended: there it is the first other one in the order of the hangs. */
-static uint32_t hanging_thread(const struct model *model, const struct first *first)
+static uint32_t hanging_thread(const struct model *model, const struct first *first,
+			       const struct why_hangs *all)
 {
 	const struct model_process *process = &model->processes.data[0];
 	uint32_t found = process->main_thread;
-	struct why_hangs all;
 
 	if (found >= model->threads.len || !hangs(model, found))
 		return MODEL_NONE;
 	if (!why_jvm_is_launcher(model, first->names, found))
 		return found;
 	found = MODEL_NONE;
-	why_hangs_find(&all, model, first->names);
-	for (size_t i = 0; i < all.waits.len && found == MODEL_NONE; i++) {
-		uint32_t thread = model->open_waits.data[all.waits.data[i].wait].thread;
+	for (size_t i = 0; i < all->waits.len && found == MODEL_NONE; i++) {
+		uint32_t thread = model->open_waits.data[all->waits.data[i].wait].thread;
 
 		if (model->threads.data[thread].pid == first->pid && hangs(model, thread) &&
 		    !why_jvm_is_own_thread(model, first->names, thread))
 			found = thread;
 	}
-	why_hangs_free(&all);
 	return found;
 }
 
-bool why_first_before_idle(struct why_query *query, const struct model *model)
+bool why_first_before_idle(struct why_query *query, const struct model *model,
+			   const struct why_hangs *all)
 {
 	struct first first;
 	uint32_t hanging;
@@ -265,7 +260,7 @@ bool why_first_before_idle(struct why_query *query, const struct model *model)
 	first.descendants = true;
 	if (choose(query, model, &first))
 		return true;
-	hanging = hanging_thread(model, &first);
+	hanging = hanging_thread(model, &first, all);
 	if (hanging == MODEL_NONE)
 		return false;
 	query->tid = model->threads.data[hanging].tid;

@@ -7,6 +7,7 @@
 #ifndef WAFFLE_ANALYZE_WHY_WHY_FIRST_INTERNAL_H
 #define WAFFLE_ANALYZE_WHY_WHY_FIRST_INTERNAL_H
 
+#include "analyze/why/hang/why_hang.h"
 #include "analyze/why/why.h"
 
 /* If all spans are requests, and none of them is the first process's, makes the query, whose names
@@ -19,7 +20,8 @@ bool why_first_before_requests(struct why_query *query, const struct model *mode
 
 /* The same for a thread of the process or of its descendants, whatever spans there are. If there is
  * none, it is one that hangs: it still waits when the capture ends, for something else than work,
- * and has done so all the time. */
-bool why_first_before_idle(struct why_query *query, const struct model *model);
+ * and has done so all the time. `all`: the waits that go on then. */
+bool why_first_before_idle(struct why_query *query, const struct model *model,
+			   const struct why_hangs *all);
 
 #endif

@@ -233,7 +233,8 @@ bool why_pick_has_spans(const struct model *model)
 	return false;
 }
 
-bool why_pick_explains_spans(const struct model *model)
+/* Whether to explain spans if the user chose nothing. */
+static bool explains_spans(const struct model *model)
 {
 	return why_pick_has_spans(model) &&
 	       (model->selected || *spans_left_out(model) || !why_has_only_small_spans(model));
@@ -257,12 +258,6 @@ static int reject_unselected(const struct why_query *query, const struct model *
 			 query->name ? " '" : "", query->name ?: "", query->name ? "'" : "");
 }
 
-/* Whether the first process that the user named comes before the requests of others. */
-static bool is_for_first(struct why_query *query, const struct model *model)
-{
-	return why_pick_explains_spans(model) && why_first_before_requests(query, model);
-}
-
 int why_pick(struct why_query *query, const struct model *model, const struct why_wanted *wanted,
 	     struct error *err)
 {
@@ -270,13 +265,15 @@ int why_pick(struct why_query *query, const struct model *model, const struct wh
 
 	if (wanted->thread)
 		return pick_thread(query, model, wanted, err);
+	query->has_spans = explains_spans(model);
 	if (wanted->span)
 		result = pick_span(query, model, wanted->span, err)
 				 ?: reject_tracks(query, model, err);
 	if (!wanted->span && !model->selected && !*spans_left_out(model) &&
-	    (why_busiest_asker(query, model) || is_for_first(query, model)))
+	    (why_busiest_asker(query, model) ||
+	     (query->has_spans && why_first_before_requests(query, model))))
 		return 0;
-	if (wanted->span || why_pick_explains_spans(model))
+	if (wanted->span || query->has_spans)
 		return result ?: reject_unselected(query, model, err);
 	if (*spans_left_out(model) || why_busiest_program(query, model))
 		return error_set(err, ENOENT,

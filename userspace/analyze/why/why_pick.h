@@ -15,9 +15,6 @@ struct why_wanted {
 /* Returns whether the model has spans. Calls that are book-keeping (site_is_bookkeeping()) do not
  * count: they are explained only if the user gives their name. */
 bool why_pick_has_spans(const struct model *model);
-/* Whether to explain spans if the user chose nothing. False: explain the busiest thread, because
- * there are no spans, or only small ones (why_small_spans_internal.h). */
-bool why_pick_explains_spans(const struct model *model);
 /* Fills in the query, whose names the caller has set. If the user named nothing and spans explain
  * nothing, the query is that of why_busiest_program(). If the capture does not have what the user
  * named, the error suggests similar names. Returns 0 or a negative errno with a

@@ -206,6 +206,9 @@ struct why_part {
 	 * where the thread before it waits for it. It is so for at least half of those stretches
 	 * for which a stack shows that, by their time. MODEL_NONE: there is no such place. */
 	uint32_t wait;
+	/* Index in model.open_waits: where the thread of that wait is when the capture ends, if
+	 * that is like it (why_at_end.h). MODEL_NONE: it is not, or not in Java. */
+	uint32_t at_end;
 	/* The chain of the longest stretch. Its first step is the instance's own wait, its last one
 	 * the culprit's. */
 	uint32_t step, step_count; /* range in why.steps */

@@ -29,10 +29,27 @@ static void text_json(struct json *json, const char *key, const char *text)
 		json_null(json);
 }
 
+/* What a wait is for; NULL: perhaps for work, or for the end of a thread that is not known. */
+static const char *awaited_text(const struct why_hung *hung)
+{
+	switch (hung->awaits) {
+	case WHY_AWAITS_NOTHING:
+		return "nothing";
+	case WHY_AWAITS_END:
+		return hung->owner == MODEL_NONE ? NULL : "thread";
+	case WHY_AWAITS_LOCK:
+	case WHY_AWAITS_PASSED_LOCK:
+	case WHY_AWAITS_MONITOR:
+	case WHY_AWAITS_PROGRAM:
+		return "lock";
+	default:
+		return NULL;
+	}
+}
+
 static void wait_json(struct json *json, const struct why_hung *hung, const struct hang_view *view)
 {
 	const struct model_open_wait *wait = &view->model->open_waits.data[hung->wait];
-	bool join = wait->flags & WAFFLE_OPEN_WAIT_JOIN;
 
 	json_object_begin(json);
 	why_thread_json(json, view->model, "thread", wait->thread);
@@ -48,11 +65,7 @@ static void wait_json(struct json *json, const struct why_hung *hung, const stru
 	else
 		json_null(json);
 	text_json(json, "variable", hang_lock_name(view, wait));
-	text_json(json, "waits_for",
-		  hung->awaits == WHY_AWAITS_NOTHING ? "nothing"
-		  : hung->owner == MODEL_NONE        ? NULL
-		  : join                             ? "thread"
-						     : "lock");
+	text_json(json, "waits_for", awaited_text(hung));
 	why_thread_json(json, view->model, "owner", hung->owner);
 	text_json(json, "grade",
 		  hung->owner == MODEL_NONE ? NULL

@@ -13,6 +13,7 @@
 #include "render/json/killed_json_internal.h"
 #include "render/json/stack_frame_internal.h"
 #include "render/text/why_node.h"
+#include "symbolize/stack_java.h"
 #include "util/json.h"
 #include "util/memory.h"
 #include "util/syscall_names.h"
@@ -337,6 +338,28 @@ static void signals_json(const struct why_json_printer *printer, const struct wh
 	json_object_end(printer->json);
 }
 
+static void at_end_json(const struct why_json_printer *printer, uint32_t at_end)
+{
+	const struct model *model = printer->model;
+	struct json *json = printer->json;
+	const struct model_open_wait *wait;
+	struct stack_java java;
+
+	if (at_end >= model->open_waits.len)
+		return;
+	wait = &model->open_waits.data[at_end];
+	if (!stack_java_find(printer->view->names, wait->user_stack, wait->ts, &java))
+		return;
+	json_key(json, "at_end");
+	json_object_begin(json);
+	json_field_string(json, "function", java.inner);
+	if (java.entry)
+		json_field_string(json, "by", java.entry);
+	if (java.caller)
+		json_field_string(json, "from", java.caller);
+	json_object_end(json);
+}
+
 static void cause_json(const struct why_json_printer *printer, const struct why_instance *instance,
 		       const struct why_part *part)
 {
@@ -370,6 +393,7 @@ static void cause_json(const struct why_json_printer *printer, const struct why_
 	json_object_end(json);
 	neighbour_json(printer, &part->neighbour);
 	signals_json(printer, &part->signals);
+	at_end_json(printer, part->at_end);
 	samples_json(json, printer->why, why_part_places(printer->why, part), part->place_count);
 	cause_records_json(printer, part);
 	json_key(json, "chain");

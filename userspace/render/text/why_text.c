@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/why/lookup/why_wait.h"
 #include "analyze/why/parts/why_merge.h"
 #include "analyze/why/why_waiters.h"
 #include "render/place.h"
@@ -14,6 +15,7 @@
 #include "render/text/values_text_internal.h"
 #include "render/text/why_chain.h"
 #include "render/text/why_node.h"
+#include "symbolize/stack_java.h"
 #include "util/signal_names.h"
 #include "util/syscall_names.h"
 #include "util/template_fold.h"
@@ -199,12 +201,8 @@ static void put_polls(const struct why_printer *printer, const struct why_polls 
 		fprintf(printer->out, ", seen in %s()", call);
 }
 
-/* The begins of texts of locks, and what is said of such a lock. Those of other locks are said as
- * they are. */
-#define FUTEX_BEGIN "futex "
-#define GIL_BEGIN "GIL"
-
-/* Prints ", holds cache_lock". A lock without a name is told by the function that waits for it. */
+/* Prints ", holds cache_lock". A lock without a name is told by the function that waits for it.
+ * Those that are neither a futex nor the GIL are said as they are. */
 static void put_lock(const struct why_printer *printer, const struct why_part *part)
 {
 	const char *lock = strtab_get(printer->why->texts, part->lock);
@@ -213,9 +211,9 @@ static void put_lock(const struct why_printer *printer, const struct why_part *p
 
 	if (!part->lock)
 		return;
-	if (text_begins(lock, GIL_BEGIN)) {
+	if (text_begins(lock, WAIT_GIL_BEGIN)) {
 		fputs(", holds the GIL", printer->out);
-	} else if (strncmp(lock, FUTEX_BEGIN, strlen(FUTEX_BEGIN)) != 0) {
+	} else if (!text_begins(lock, WAIT_FUTEX_BEGIN)) {
 		fputs(*lock == '/' ? ", holds the lock of " : ", holds ", printer->out);
 		why_put(printer, lock);
 	} else if (name && end > name) {
@@ -359,17 +357,15 @@ static void put_rest(const struct why_printer *printer, size_t count, uint64_t n
 
 #define SAMPLES_INDENT 26 /* below the name of the cause */
 
-#define SOME_FUTEXES " futexes"
-
 /* Whether the cause's object is a futex without a name, or several. */
 static bool has_unnamed_futex(const struct why_printer *printer, const struct why_part *part)
 {
 	const char *text = strtab_get(printer->why->texts, part->object);
-	size_t len = strlen(text), of_some = strlen(SOME_FUTEXES);
+	size_t len = strlen(text), of_some = strlen(WAIT_FUTEXES_END);
 
 	if (part->objects > 1)
-		return len > of_some && !strcmp(text + len - of_some, SOME_FUTEXES);
-	return text_begins(text, FUTEX_BEGIN) && !strchr(text, '(');
+		return len > of_some && !strcmp(text + len - of_some, WAIT_FUTEXES_END);
+	return wait_is_unnamed_futex(text);
 }
 
 /* Whether the culprit itself waits, for no other thread. */
@@ -379,15 +375,43 @@ static bool waits_itself(enum why_cause cause)
 	       cause == WHY_DISK_WRITE;
 }
 
+/* Prints ", at the end in com.zaxxer.hikari.util.ConcurrentBag.borrow, by
+ * com.zaxxer.hikari.HikariDataSource.getConnection, from com.acme.Orders.load". */
+static void put_at_end(const struct why_printer *printer, uint32_t at_end)
+{
+	const struct model *model = printer->model;
+	const struct model_open_wait *wait;
+	struct stack_java java;
+
+	if (at_end >= model->open_waits.len)
+		return;
+	wait = &model->open_waits.data[at_end];
+	if (!stack_java_find(printer->view->names, wait->user_stack, wait->ts, &java))
+		return;
+	fputs(", at the end in ", printer->out);
+	why_put(printer, java.inner);
+	if (java.entry) {
+		fputs(", by ", printer->out);
+		why_put(printer, java.entry);
+	}
+	if (java.caller) {
+		fputs(", from ", printer->out);
+		why_put(printer, java.caller);
+	}
+}
+
 /* Locks of Python have no names. The functions that wait for one tell it from others: ", awaited by
  * Queue.get (sqlalchemy/util/queue.py:199), from page (shop.py:14)". The same for a wait of the
- * culprit: ", called within save (train.py:17)". */
+ * culprit: ", called within save (train.py:17)". Of Java, only a wait at the end has them. */
 static void put_waiting_function(const struct why_printer *printer, const struct why_part *part)
 {
-	if (has_unnamed_futex(printer, part))
-		why_put_python_function(printer, part->wait, ", awaited by ");
-	else if (waits_itself(part->cause) && !part->idle && !part->polls.sleeps)
-		why_put_python_function(printer, part->wait, ", called within ");
+	bool unnamed = has_unnamed_futex(printer, part);
+
+	if (!unnamed && (!waits_itself(part->cause) || part->idle || part->polls.sleeps))
+		return;
+	why_put_python_function(printer, part->wait,
+				unnamed ? ", awaited by " : ", called within ");
+	put_at_end(printer, part->at_end);
 }
 
 static void print_signals(const struct why_printer *printer, const struct why_signals *signals)

@@ -380,18 +380,33 @@ bool jvm_code_name(const struct jvm *jvm, const struct image *image, uint64_t ad
 
 /* ---- frames ---- */
 
-/* Of a frame of the interpreter, from its frame pointer: src/hotspot/cpu/x86/frame_x86.hpp,
- * interpreter_frame_method_offset and interpreter_frame_sender_sp_offset, in words. */
+/*
+ * src/hotspot/cpu/x86/frame_x86.hpp and src/hotspot/cpu/aarch64/frame_aarch64.hpp have the same
+ * layout. Of a frame of the interpreter, interpreter_frame_method_offset and
+ * interpreter_frame_sender_sp_offset are in words from its frame pointer. Of any frame, the return
+ * address and the saved frame pointer are right below the stack pointer of the caller.
+ */
 #define FRAME_METHOD (-3 * 8)
 #define FRAME_SENDER_SP (-1 * 8)
 
 #define FRAME_WORDS_MAX (1 << 16)
 
+static uint64_t read_return_address(const struct image *image, uint64_t at)
+{
+	uint64_t address = read_word(image, at);
+
+#ifdef __aarch64__
+	/* The bits above may sign it: -XX:UseBranchProtection. */
+	address &= (1ull << WAFFLE_UNWIND_USER_BITS) - 1;
+#endif
+	return address;
+}
+
 /* The interpreter's code, and stubs without a size of their frame, keep frame pointers. */
 static struct jvm_frame by_frame_pointer(const struct image *image, const struct jvm_frame *frame,
 					 bool interpreter)
 {
-	struct jvm_frame caller = {.pc = read_word(image, frame->fp + 8),
+	struct jvm_frame caller = {.pc = read_return_address(image, frame->fp + 8),
 				   .sp = frame->fp + 16,
 				   .fp = read_word(image, frame->fp)};
 	uint64_t sender = interpreter ? read_word(image, frame->fp + FRAME_SENDER_SP) : 0;
@@ -408,8 +423,9 @@ static struct jvm_frame by_size(const struct image *image, const struct jvm_fram
 {
 	uint64_t end = frame->sp + 8ull * (uint32_t)words;
 
-	return (struct jvm_frame){
-		.pc = read_word(image, end - 8), .sp = end, .fp = read_word(image, end - 16)};
+	return (struct jvm_frame){.pc = read_return_address(image, end - 8),
+				  .sp = end,
+				  .fp = read_word(image, end - 16)};
 }
 
 bool jvm_step(const struct jvm *jvm, const struct image *image, struct jvm_frame *frame,
@@ -424,9 +440,6 @@ bool jvm_step(const struct jvm *jvm, const struct image *image, struct jvm_frame
 	     !method_name(jvm, image, read_word(image, frame->fp + FRAME_METHOD), name)) &&
 	    !blob_name(jvm, image, &blob, name))
 		name[0] = '\0';
-#ifndef __x86_64__
-	return false;
-#endif
 	if (!blob.at ||
 	    !image_read(image, blob.at + jvm->fields[BLOB_FRAME], &words, sizeof(words)))
 		return false;

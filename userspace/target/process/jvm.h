@@ -54,7 +54,7 @@ struct jvm_frame {
 
 /* Names a frame in code of the JVM, as jvm_code_name() does, but with the method that the
  * interpreter runs. Then steps to its caller, for which frame->pc becomes the return address.
- * Only x86-64. False: the caller cannot be found; the name is "" if it is unknown. */
+ * False: the caller cannot be found; the name is "" if it is unknown. */
 bool jvm_step(const struct jvm *jvm, const struct image *image, struct jvm_frame *frame,
 	      char name[JVM_NAME_MAX]);
 

@@ -263,8 +263,8 @@ static struct why_verdict at_unconnected(struct why_walk *walk, const struct why
 	const struct store_object *object = blocked->facts.object;
 	uint32_t server;
 
-	if ((blocked->kind != WAIT_POLL && blocked->kind != WAIT_SOCKET) || !object ||
-	    !descriptor_is_connecting(object->detail))
+	if ((blocked->kind != WAIT_POLL && blocked->kind != WAIT_SOCKET) ||
+	    !wait_is_for_connecting(object))
 		return WHY_UNDECIDED;
 	server = why_socket_other_server(walk, object, blocked->thread);
 	if (server == MODEL_NONE)
@@ -304,7 +304,7 @@ static struct why_verdict at_open(struct why_walk *walk, struct why_blocked *blo
 
 	if (blocked->kind < sizeof(causes) / sizeof(causes[0]) && causes[blocked->kind])
 		cause = causes[blocked->kind];
-	else if (blocked->facts.object && descriptor_is_connecting(blocked->facts.object->detail))
+	else if (wait_is_for_connecting(blocked->facts.object))
 		cause = WHY_SOCKET;
 	else if (why_is_terminal(blocked->facts.object))
 		cause = WHY_PIPE;

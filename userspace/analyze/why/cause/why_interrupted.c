@@ -117,11 +117,6 @@ static struct why_verdict at_full_queue(struct why_walk *walk, const struct why_
 		why_socket_other_server(walk, blocked->facts.object, blocked->thread));
 }
 
-static bool is_connecting(const struct why_blocked *blocked)
-{
-	return blocked->facts.object && descriptor_is_connecting(blocked->facts.object->detail);
-}
-
 /* The timeout of a wait for a connection expired. That of a client only limits how long it waits
  * for the server. A server without a request has nothing to wait for. */
 static struct why_verdict at_timeout(struct why_walk *walk, struct why_blocked *blocked,
@@ -129,7 +124,7 @@ static struct why_verdict at_timeout(struct why_walk *walk, struct why_blocked *
 {
 	struct why_verdict verdict;
 
-	if (is_connecting(blocked))
+	if (wait_is_for_connecting(blocked->facts.object))
 		return at_full_queue(walk, blocked);
 	verdict = why_blocked_for_answer(walk, blocked);
 	return verdict.kind != WHY_VERDICT_NONE
@@ -147,7 +142,7 @@ static struct why_verdict socket_interrupt(struct why_walk *walk, struct why_blo
 		return at_timeout(walk, blocked,
 				  blocked->waker.hints & WHY_HINT_TIMER ? WHY_GRADE_CERTAIN
 									: WHY_GRADE_LIKELY);
-	if (is_connecting(blocked))
+	if (wait_is_for_connecting(blocked->facts.object))
 		return at_full_queue(walk, blocked);
 	if (peer != MODEL_NONE && peer != blocked->thread && why_walk_is_on_path(walk, peer))
 		return why_blocked_neither_sends(walk, blocked);
@@ -200,7 +195,7 @@ static struct why_verdict poll_interrupt(struct why_walk *walk, struct why_block
 	if (blocked->waker.hints & WHY_HINT_SOCKET && object && descriptor_is_socket(object->name))
 		return socket_interrupt(walk, blocked);
 	/* The socket was not ready, so its timeout or another timer ended the wait. */
-	if (is_connecting(blocked))
+	if (wait_is_for_connecting(blocked->facts.object))
 		return at_full_queue(walk, blocked);
 	if (alone && blocked->waker.hints & WHY_HINT_TIMER)
 		return at_timeout(walk, blocked, WHY_GRADE_CERTAIN);

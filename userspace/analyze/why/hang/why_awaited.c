@@ -95,13 +95,15 @@ enum why_awaited why_awaited_by(const struct model *model, struct stack_names *n
 				const struct model_open_wait *wait)
 {
 	struct stack_functions stack = {.count = 0};
+	const char *of_program;
 	enum futex_use use;
 
 	if (!names || !wait->user_stack)
 		return WHY_AWAITS_UNKNOWN;
 	stack_names_each(names, wait->user_stack, wait->ts, function_add, &stack);
-	if (why_lock_awaited(stack.functions, stack.count))
-		return WHY_AWAITS_PROGRAM;
+	of_program = why_lock_awaited(stack.functions, stack.count);
+	if (of_program)
+		return why_lock_is_answer(of_program) ? WHY_AWAITS_ANSWER : WHY_AWAITS_PROGRAM;
 	if (!wait->lock)
 		return WHY_AWAITS_UNKNOWN;
 	if (is_refused(model, wait, &stack))

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "analyze/why/lookup/why_jvm.h"
 #include "analyze/why/lookup/why_wait.h"
 #include "util/memory.h"
 
@@ -108,7 +109,8 @@ static int ranked_compare(const void *left, const void *right)
 	return a->old < b->old ? -1 : a->old > b->old;
 }
 
-static struct ranked rank(const struct why_hangs *hangs, const struct model *model, uint32_t index)
+static struct ranked rank(const struct why_hangs *hangs, const struct model *model,
+			  struct stack_names *names, uint32_t index)
 {
 	const struct why_hung *hung = &hangs->waits.data[index];
 	const struct model_open_wait *wait = &model->open_waits.data[hung->wait];
@@ -116,15 +118,17 @@ static struct ranked rank(const struct why_hangs *hangs, const struct model *mod
 		.deadlock = hung->deadlock, .ns = wait->ts - wait->from_ts, .old = index};
 
 	if (hung->deadlock == MODEL_NONE)
-		ranked.kind = hung->awaits == WHY_AWAITS_NOTHING               ? 1
-			      : hung->stuck                                    ? 2
-			      : hung->owner != MODEL_NONE                      ? 3
-			      : wait->task_state & WAFFLE_TASK_UNINTERRUPTIBLE ? 4
-									       : 5;
+		ranked.kind = hung->awaits == WHY_AWAITS_NOTHING                  ? 1
+			      : hung->stuck                                       ? 2
+			      : hung->owner != MODEL_NONE                         ? 3
+			      : wait->task_state & WAFFLE_TASK_UNINTERRUPTIBLE    ? 4
+			      : why_jvm_is_own_thread(model, names, wait->thread) ? 6
+										  : 5;
 	return ranked;
 }
 
-static void waits_sort(struct why_hangs *hangs, const struct model *model)
+static void waits_sort(struct why_hangs *hangs, const struct model *model,
+		       struct stack_names *names)
 {
 	size_t count = hangs->waits.len;
 	struct ranked *ranks = memory_get((count + 1) * sizeof(*ranks));
@@ -132,7 +136,7 @@ static void waits_sort(struct why_hangs *hangs, const struct model *model)
 	uint32_t *moved = memory_get((count + 1) * sizeof(*moved));
 
 	for (uint32_t i = 0; i < count; i++)
-		ranks[i] = rank(hangs, model, i);
+		ranks[i] = rank(hangs, model, names, i);
 	for (size_t i = 0; i < hangs->deadlocks.len; i++) {
 		uint32_t at = hangs->deadlocks.data[i].first;
 
@@ -178,7 +182,7 @@ void why_hangs_find(struct why_hangs *hangs, const struct model *model, struct s
 	deadlocks_find(hangs);
 	if (hangs->waits.len) {
 		why_standstills_find(hangs, model, names);
-		waits_sort(hangs, model);
+		waits_sort(hangs, model, names);
 	}
 }
 

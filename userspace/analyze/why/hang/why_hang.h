@@ -23,6 +23,7 @@ enum why_awaited {
 	WHY_AWAITS_PERHAPS_LOCK,
 	WHY_AWAITS_MONITOR, /* that of an object of Java */
 	WHY_AWAITS_PROGRAM, /* a lock that the program made itself: see why_lock_names.h */
+	WHY_AWAITS_ANSWER,  /* what another program has to answer, in the same way */
 	WHY_AWAITS_NOTHING, /* the C library stopped the thread: the kernel refused its lock */
 };
 
@@ -57,7 +58,7 @@ struct why_standstill {
 struct why_hangs {
 	/* Those in a deadlock first, in its order; then those that the C library stopped; then
 	 * others that are stuck; then those with an owner; then uninterruptible ones; then the
-	 * others. Of each kind the longest first. */
+	 * others, those of the JVM's own threads at last. Of each kind the longest first. */
 	VEC(struct why_hung) waits;
 	VEC(struct why_deadlock) deadlocks;
 	VEC(struct why_standstill) standstills; /* without processes that have one of the others */

@@ -50,9 +50,15 @@ static bool is_woken_by_other(const struct model_switch *to)
 	return to->wake_ts && (to->flags & interrupts) != WAFFLE_SWITCH_WAKER_HARDIRQ;
 }
 
+/* Whether a program waits in a way of its own. */
+static bool is_of_program(const struct why_hung *hung)
+{
+	return hung->awaits == WHY_AWAITS_PROGRAM || hung->awaits == WHY_AWAITS_ANSWER;
+}
+
 static bool is_polled(const struct why_hung *hung)
 {
-	return hung->awaits == WHY_AWAITS_MONITOR || hung->awaits == WHY_AWAITS_PROGRAM;
+	return hung->awaits == WHY_AWAITS_MONITOR || is_of_program(hung);
 }
 
 /* Takes back that a thread polls a lock if the thread does more than that: it was woken by
@@ -200,7 +206,7 @@ static void process_examine(struct why_hangs *hangs, const struct model *model,
 		vec_add(&hangs->standstills, standstill);
 	for (uint32_t i = 0; i < count && !all.deadlock && !some; i++)
 		if (threads[i].wait != MODEL_NONE &&
-		    hangs->waits.data[threads[i].wait].awaits != WHY_AWAITS_PROGRAM)
+		    !is_of_program(&hangs->waits.data[threads[i].wait]))
 			hangs->waits.data[threads[i].wait].stuck =
 				count == 1 && standstill.all_inside;
 	map_free(&all.locks);

@@ -709,53 +709,44 @@ static const char *source_of(const struct sample_places *places, const struct sa
 	return strtab_get(places->texts, sample_places_get(places, count->place)->source);
 }
 
-/* Where the sources of functions are to be. */
-struct sources {
-	const char *folder; /* NULL: among the installed packages */
-	size_t len;         /* of the folder's path, with its '/' */
-};
-
-static bool is_of_sources(const struct sample_places *places, const struct sample_count *count,
-			  const struct sources *sources)
+/* Whether the source of a function is beside or below that of another one. "": whether it is in no
+ * package; NULL: whether it is in an installed package. */
+static bool is_beside(const struct sample_places *places, const struct sample_count *count,
+		      const char *other)
 {
 	const char *source = source_of(places, count);
 
-	if (!*source || !stack_source_in_packages(source) == !sources->folder)
+	if (!*source || !stack_source_in_packages(source) == !other)
 		return false;
-	return !sources->folder || !strncmp(source, sources->folder, sources->len);
+	return !other || path_is_in_folder_of(source, other);
 }
 
-/* The folder of the outermost function that half of the samples are within, and that is in no
- * folder for libraries. If there is none, an installed package is the program. */
-static struct sources own_sources(const struct sample_places *places,
-				  const struct sample_count *counts, size_t len)
+/* The source of the outermost function that half of the samples are within, and that is in no
+ * folder for libraries. NULL: there is none, an installed package is the program. */
+static const char *own_source(const struct sample_places *places, const struct sample_count *counts,
+			      size_t len)
 {
 	uint64_t total = sample_counts_total(counts, len);
 	const struct sample_count *outermost = NULL;
-	const struct sources any = {.folder = ""};
 
 	for (size_t i = 0; i < len; i++)
-		if (is_within_half(&counts[i], total) && is_of_sources(places, &counts[i], &any) &&
+		if (is_within_half(&counts[i], total) && is_beside(places, &counts[i], "") &&
 		    (!outermost || depth_of(&counts[i]) < depth_of(outermost)))
 			outermost = &counts[i];
-	if (!outermost)
-		return (struct sources){0};
-	return (struct sources){source_of(places, outermost),
-				path_folder_length(source_of(places, outermost))};
+	return outermost ? source_of(places, outermost) : NULL;
 }
 
 /* The innermost of these functions that so many of the samples are within, but fewer than `most`.
  * NULL: none. */
 static const struct sample_count *innermost_of(const struct sample_places *places,
 					       const struct sample_count *counts, size_t len,
-					       const struct sources *sources, uint64_t least,
-					       uint64_t most)
+					       const char *source, uint64_t least, uint64_t most)
 {
 	const struct sample_count *found = NULL;
 
 	for (size_t i = 0; i < len; i++)
 		if (counts[i].within && counts[i].within >= least && counts[i].within < most &&
-		    is_of_sources(places, &counts[i], sources) &&
+		    is_beside(places, &counts[i], source) &&
 		    (!found || depth_of(&counts[i]) > depth_of(found)))
 			found = &counts[i];
 	return found;
@@ -766,9 +757,9 @@ const struct sample_count *sample_counts_own(const struct sample_places *places,
 {
 	const struct sample_count *within = sample_counts_within(places, counts, len);
 	uint64_t total = sample_counts_total(counts, len);
-	const struct sources sources = own_sources(places, counts, len);
+	const char *source = own_source(places, counts, len);
 	const struct sample_count *found =
-		innermost_of(places, counts, len, &sources, total - total / 2, UINT64_MAX);
+		innermost_of(places, counts, len, source, total - total / 2, UINT64_MAX);
 
 	return found && (found == within || is_of_first(places, counts, found)) ? NULL : found;
 }
@@ -784,12 +775,12 @@ static const struct sample_count *called_part(const struct sample_places *places
 {
 	const struct sample_count *within = sample_counts_within(places, counts, len);
 	const struct sample_count *own = sample_counts_own(places, counts, len), *found;
-	const struct sources sources = own_sources(places, counts, len);
+	const char *source = own_source(places, counts, len);
 	uint64_t total = sample_counts_total(counts, len);
 
-	if (!within || !own || is_of_sources(places, within, &sources))
+	if (!within || !own || is_beside(places, within, source))
 		return NULL;
-	found = innermost_of(places, counts, len, &sources, least, total - total / 2);
+	found = innermost_of(places, counts, len, source, least, total - total / 2);
 	return found && depth_of(found) > depth_of(own) ? found : NULL;
 }
 

@@ -63,6 +63,11 @@ bool wait_is_for_room(const struct wait_facts *facts, enum wait_kind kind)
 	       (facts->call == WAIT_CALL_WRITE || facts->call == WAIT_CALL_SEND);
 }
 
+bool wait_is_for_connecting(const struct store_object *object)
+{
+	return object && descriptor_is_connecting(object->detail);
+}
+
 bool wait_has_mapping(const struct wait_facts *facts)
 {
 	return facts->call == WAIT_CALL_MSYNC;
@@ -253,12 +258,17 @@ uint64_t wait_futex_address(const struct wait_facts *facts)
 	return facts->args[0] & ~(uint64_t)(CONDITION_BYTES - 1);
 }
 
+bool wait_is_unnamed_futex(const char *text)
+{
+	return text_begins(text, WAIT_FUTEX_BEGIN) && !strchr(text, '(');
+}
+
 static int put_futex(char *text, size_t size, const struct wait_facts *facts)
 {
 	uint64_t address = wait_futex_address(facts);
 
 	if (is_python_state(facts->variable))
-		return snprintf(text, size, "GIL (" WAIT_PYTHON_STATE ")");
+		return snprintf(text, size, WAIT_GIL_BEGIN " (" WAIT_PYTHON_STATE ")");
 	if (facts->variable)
 		return snprintf(text, size, WAIT_FUTEX_BEGIN "%" PRIx64 " (%s)", address,
 				facts->variable);

@@ -135,6 +135,9 @@ bool wait_has_futex(const struct wait_facts *facts, enum wait_kind kind);
  * the first one. */
 uint64_t wait_futex_address(const struct wait_facts *facts);
 
+/* Whether a wait is for a socket that is being connected. NULL: it is not known what it is for. */
+bool wait_is_for_connecting(const struct store_object *object);
+
 /* Whether the first argument is an address in the mapping of a file. */
 bool wait_has_mapping(const struct wait_facts *facts);
 
@@ -142,7 +145,12 @@ bool wait_has_mapping(const struct wait_facts *facts);
  * is known. */
 uint32_t wait_object_text(struct strtab *texts, const struct wait_facts *facts,
 			  enum wait_kind kind);
-/* The begin of the text of a futex. */
+/* How the texts of locks begin. */
 #define WAIT_FUTEX_BEGIN "futex 0x"
+#define WAIT_GIL_BEGIN "GIL"
+/* How the text of several futexes without a name ends: "8 futexes". */
+#define WAIT_FUTEXES_END " futexes"
+/* Whether the text is "futex 0x7f01", and not "futex 0x7f01 (queue_lock)". */
+bool wait_is_unnamed_futex(const char *text);
 
 #endif

@@ -251,6 +251,7 @@ void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
 				.object = verdict->object,
 				.lock = lock_held(walk, verdict),
 				.wait = MODEL_NONE,
+				.at_end = MODEL_NONE,
 				.idle = verdict->idle};
 	uint64_t ns = last->to_ts - last->from_ts;
 	uint32_t site = MODEL_NONE;

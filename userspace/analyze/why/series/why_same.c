@@ -28,16 +28,11 @@ static bool is_same_list(const struct store_object *first, const struct store_ob
 	       strncmp(first->name, DESCRIPTOR_MANY, strlen(DESCRIPTOR_MANY)) != 0;
 }
 
-static bool is_connecting(const struct store_object *object)
-{
-	return object && descriptor_is_connecting(object->detail);
-}
-
 /* Whether one of two waits is for a socket that is being connected, and the other is not. Who gives
  * up and connects anew does not wait for the same thing. */
 static bool is_other_connection(const struct store_object *first, const struct store_object *second)
 {
-	return (is_connecting(first) || is_connecting(second)) &&
+	return (wait_is_for_connecting(first) || wait_is_for_connecting(second)) &&
 	       !(first && second && first->ino == second->ino);
 }
 

@@ -8,6 +8,7 @@
 
 #include "analyze/why/await/why_await.h"
 #include "analyze/why/cause/why_pressure.h"
+#include "analyze/why/lookup/why_at_end.h"
 #include "analyze/why/lookup/why_signals.h"
 #include "analyze/why/parts/why_connections.h"
 #include "analyze/why/parts/why_idle.h"
@@ -481,7 +482,7 @@ static void name_objects(struct why_walk *walk, struct why_sum *sum, size_t coun
 static void name_pool_objects(struct why_walk *walk, struct why_sum *sum, size_t count)
 {
 	char text[32];
-	int len = snprintf(text, sizeof(text), "%zu futexes", count);
+	int len = snprintf(text, sizeof(text), "%zu" WAIT_FUTEXES_END, count);
 
 	if (!sum->futex) {
 		name_objects(walk, sum, count);
@@ -595,6 +596,8 @@ void why_instance_take(struct why *why, struct why_walk *walk, struct why_instan
 		finish(walk, sum, instance);
 		instance->own_ns += is_of_capture(walk, &sum->part) ? sum->part.ns : 0;
 		why_sampled_take(walk, sum, &sum->part);
+		sum->part.at_end =
+			why_wait_at_end(walk, sum->part.wait, sum->part.cause == WHY_TIMER);
 		sum->part.step = (uint32_t)why->steps.len;
 		vec_need(&why->steps, sum->part.step_count);
 		vec_add(&why->parts, sum->part);
@@ -666,12 +669,6 @@ static uint32_t place_of(struct why_walk *walk, const struct why_sum *sum)
 	return place;
 }
 
-/* Whether the text is "futex 0x7f01", and not "futex 0x7f01 (queue_lock)". */
-static bool is_futex(const char *text)
-{
-	return !strncmp(text, WAIT_FUTEX_BEGIN, strlen(WAIT_FUTEX_BEGIN)) && !strchr(text, '(');
-}
-
 static void fold_all(struct why_walk *walk, const struct why_instance *instance)
 {
 	for (size_t i = 0; i < walk->sums.len; i++) {
@@ -679,7 +676,7 @@ static void fold_all(struct why_walk *walk, const struct why_instance *instance)
 
 		sum->own = sum->part.thread == instance->thread;
 		sum->place = place_of(walk, sum);
-		sum->futex = is_futex(strtab_get(walk->why->texts, sum->part.object));
+		sum->futex = wait_is_unnamed_futex(strtab_get(walk->why->texts, sum->part.object));
 		sum->server = why_connections_to(walk->why->texts, sum->part.object);
 	}
 	fold(walk, &fold_connections);

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Captures whose spans are only requests. */
+#ifndef WAFFLE_ANALYZE_WHY_WHY_REQUESTS_INTERNAL_H
+#define WAFFLE_ANALYZE_WHY_WHY_REQUESTS_INTERNAL_H
+
+#include "model/model.h"
+
+/* The number of requests, if all spans of a capture are such and `takes` accepts the thread of each
+ * of them; else 0. Spans of the tracer itself, and those of the start and end of a library, do not
+ * count. */
+size_t why_requests_only(const struct model *model,
+			 bool (*takes)(const struct model *model, uint32_t thread, void *arg),
+			 void *arg);
+
+#endif
