@@ -217,9 +217,9 @@ static void test_own_threads_of_several_names_are_one_culprit(void **state)
 	finish(&capture, aggregate);
 }
 
-#define LOCKS 3000
+#define SOCKETS 3000
 
-/* Each span at a lock of its own, but every other one at the same. */
+/* Each span at a socket of its own, but every other one at the same. */
 static void test_culprits_beyond_the_largest_are_put_together_and_nothing_is_lost(void **state)
 {
 	struct capture capture;
@@ -230,23 +230,31 @@ static void test_culprits_beyond_the_largest_are_put_together_and_nothing_is_los
 
 	(void)state;
 	begin(&capture);
-	for (uint64_t i = 0; i < LOCKS; i++)
-		add_span(&capture, &ts, 0x1000 + i, NR_FUTEX, 1000,
-			 i % 2 ? 0x7000 : 0x100000 + i * 64);
+	for (uint32_t i = 0; i < SOCKETS; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "socket:[%u]", 1 + i);
+		object(&capture, name, "");
+	}
+	for (uint32_t i = 0; i < SOCKETS; i++) {
+		add_span(&capture, &ts, 0x1000 + i, NR_RECVFROM, 1000, 0);
+		wait_details(&capture, ts - 10 - 1500, ts - 10 - 500, A, i % 2 ? SOCKETS : 1 + i, 0,
+			     0);
+	}
 	aggregate = aggregate_of(&capture, 0);
 
 	group = why_aggregate_group(aggregate, SITE_STEP);
-	assert_int_equal(group->total_ns, LOCKS * 2000);
+	assert_int_equal(group->total_ns, SOCKETS * 2000);
 	assert_true(group->causes.len <= WHY_GROUP_CAUSES_MAX);
 	assert_true(group->causes.len > WHY_GROUP_CAUSES_MAX / 2);
 	assert_int_equal(group->causes.data[0].cause, WHY_RUNNING);
-	assert_int_equal(group->causes.data[0].total_ns, LOCKS * 1000);
-	assert_int_equal(group->causes.data[1].total_ns, LOCKS / 2 * 1000);
+	assert_int_equal(group->causes.data[0].total_ns, SOCKETS * 1000);
+	assert_int_equal(group->causes.data[1].total_ns, SOCKETS / 2 * 1000);
 	assert_string_equal(strtab_get(aggregate->why->texts, group->causes.data[1].object),
-			    "futex 0x7000");
+			    "socket:[3000]");
 	for (size_t i = 0; i < group->causes.len; i++)
 		merged += group->causes.data[i].merged;
-	assert_int_equal(group->causes.len - 1 + merged, 2 + LOCKS / 2);
+	assert_int_equal(group->causes.len - 1 + merged, 2 + SOCKETS / 2);
 	finish(&capture, aggregate);
 }
 
@@ -287,6 +295,51 @@ static void test_connections_of_many_spans_to_one_server_are_one_cause(void **st
 	assert_int_equal(causes[2].connections, 0);
 	assert_string_equal(strtab_get(aggregate->why->texts, causes[2].object),
 			    "socket:[6] (tcp 10.0.0.1:40006 <-> 10.0.0.2:82)");
+	finish(&capture, aggregate);
+}
+
+/* Each span waits for a futex of its own, but every other one for the same. */
+static void test_futexes_that_a_program_makes_for_each_span_are_one_cause(void **state)
+{
+	const struct why_group_cause *causes;
+	struct capture capture;
+	struct why_aggregate *aggregate;
+	uint64_t ts = 2000;
+
+	(void)state;
+	begin(&capture);
+	for (uint32_t i = 0; i < 20; i++)
+		add_span(&capture, &ts, 0x100 + i, NR_FUTEX, 9000,
+			 i % 2 ? 0x7000 : 0x100000 + i * 64);
+	aggregate = aggregate_of(&capture, 0);
+
+	causes = why_aggregate_group(aggregate, SITE_STEP)->causes.data;
+	assert_int_equal(why_aggregate_group(aggregate, SITE_STEP)->causes.len, 3);
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(causes[i].total_ns, 10 * 9000);
+		assert_true(causes[i].own);
+	}
+	assert_string_equal(strtab_get(aggregate->why->texts, causes[0].object), "futex 0x7000");
+	assert_int_equal(causes[0].merged, 0);
+	assert_string_equal(strtab_get(aggregate->why->texts, causes[1].object), "10 futexes");
+	assert_int_equal(causes[1].merged, 10);
+	finish(&capture, aggregate);
+}
+
+/* Four are few enough to be told apart. */
+static void test_few_futexes_have_a_cause_each(void **state)
+{
+	struct capture capture;
+	struct why_aggregate *aggregate;
+	uint64_t ts = 2000;
+
+	(void)state;
+	begin(&capture);
+	for (uint32_t i = 0; i < 20; i++)
+		add_span(&capture, &ts, 0x100 + i, NR_FUTEX, 9000, 0x7000 + i % 4 * 64);
+	aggregate = aggregate_of(&capture, 0);
+
+	assert_int_equal(why_aggregate_group(aggregate, SITE_STEP)->causes.len, 5);
 	finish(&capture, aggregate);
 }
 
@@ -430,6 +483,8 @@ int main(void)
 		cmocka_unit_test(
 			test_culprits_beyond_the_largest_are_put_together_and_nothing_is_lost),
 		cmocka_unit_test(test_connections_of_many_spans_to_one_server_are_one_cause),
+		cmocka_unit_test(test_futexes_that_a_program_makes_for_each_span_are_one_cause),
+		cmocka_unit_test(test_few_futexes_have_a_cause_each),
 		cmocka_unit_test(test_losses_leave_nothing_certain),
 		cmocka_unit_test(test_what_is_not_explained_is_said_and_the_rest_still_sums),
 		cmocka_unit_test(test_sums_are_exact_and_repeat_when_there_are_many_slices),

@@ -145,6 +145,24 @@ static void test_without_the_variable_a_timed_wait_is_likely_the_interpreter_loc
 	done(&capture, why);
 }
 
+static void
+test_without_the_variable_a_long_timeout_is_not_that_of_the_interpreter_lock(void **state)
+{
+	const uint64_t end = 1020 + 30000000;
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	waits(&capture, 1020, 1, 11, 0, S, NR_FUTEX, HEAP, FUTEX_COND, 0);
+	gets(&capture, end, 1, 0, 11, 0, end, HARD);
+	capture_end(&capture, end + 10, 11, 1);
+	waits(&capture, end + 20, 2, 12, 0, S, NR_FUTEX, 0x5500, FUTEX_COND, 0);
+	why = ask(&capture, end + 30, &(struct why_query){.name = "step"});
+	check_part(why, 0, "timer", end - 1020, 11, "likely", "futex 0x9f00");
+	done(&capture, why);
+}
+
 /* A word of the value 2 is a lock of its own, perhaps beside another one. */
 static const char *queue_ready(void *arg, uint32_t pid, uint64_t ts, uint64_t address)
 {
@@ -198,6 +216,8 @@ int main(void)
 		cmocka_unit_test(test_both_futexes_of_the_interpreter_lock_are_one_cause),
 		cmocka_unit_test(
 			test_without_the_variable_a_timed_wait_is_likely_the_interpreter_lock),
+		cmocka_unit_test(
+			test_without_the_variable_a_long_timeout_is_not_that_of_the_interpreter_lock),
 		cmocka_unit_test(test_another_variable_s_timed_wait_is_not_the_interpreter_lock),
 		cmocka_unit_test(test_futexes_of_a_condition_variable_have_one_text),
 	};

@@ -59,9 +59,21 @@ static uint32_t gil_holder(const struct why_walk *walk, const struct why_blocked
 	return found;
 }
 
+/* A thread that waits for the GIL wakes up at each switch interval, 5 ms if the program does not
+ * change it (sys.setswitchinterval()). If the address of the GIL is unknown, a longer timeout shows
+ * another lock of Python. */
+#define SWITCH_INTERVAL_MAX_NS 20000000ull
+
+static bool may_be_gil(const struct why_blocked *blocked)
+{
+	return blocked->kind == WAIT_GIL &&
+	       (blocked->facts.variable ||
+		blocked->interval->to_ts - blocked->interval->from_ts <= SWITCH_INTERVAL_MAX_NS);
+}
+
 struct why_verdict why_blocked_timeout(struct why_walk *walk, struct why_blocked *blocked)
 {
-	uint32_t holder = blocked->kind == WAIT_GIL ? gil_holder(walk, blocked) : MODEL_NONE;
+	uint32_t holder = may_be_gil(blocked) ? gil_holder(walk, blocked) : MODEL_NONE;
 
 	if (blocked->program_lock)
 		return why_blocked_end(walk, blocked, WHY_LOCK, WHY_GRADE_LIKELY, MODEL_NONE);
