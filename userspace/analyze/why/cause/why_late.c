@@ -43,6 +43,7 @@ struct why_verdict why_late_for_room(struct why_walk *walk, const struct why_str
 	const struct model_wait *wait;
 	struct wait_facts facts;
 	struct why_waker waker;
+	struct why_verdict verdict;
 	enum wait_kind kind;
 	uint32_t object;
 	size_t index;
@@ -57,10 +58,13 @@ struct why_verdict why_late_for_room(struct why_walk *walk, const struct why_str
 	    walk->depth >= WHY_DEPTH_MAX || why_walk_is_on_path(walk, waker.thread))
 		return WHY_UNDECIDED;
 	object = wait_object_text(walk->why->texts, &facts, kind);
-	if (!model_is_traced(walk->model, waker.thread))
-		return why_verdict_end(walk, kind == WAIT_PIPE ? WHY_PIPE : WHY_SOCKET,
-				       why_grade_least(stretch->grade, WHY_GRADE_LIKELY),
-				       waker.thread, object);
+	if (!model_is_traced(walk->model, waker.thread)) {
+		verdict = why_verdict_end(walk, kind == WAIT_PIPE ? WHY_PIPE : WHY_SOCKET,
+					  why_grade_least(stretch->grade, WHY_GRADE_LIKELY),
+					  waker.thread, object);
+		verdict.late = true;
+		return verdict;
+	}
 	return (struct why_verdict){
 		.kind = WHY_VERDICT_FOLLOW,
 		.thread = waker.thread,
