@@ -507,7 +507,8 @@ struct waffle_rec_memory {
  * that was freed a little before. */
 #define WAFFLE_MEMORY_STALL 2u
 
-/* A limit of the cgroup of process rec.tid, or of one above that. Userspace makes this record. */
+/* A limit of the cgroup of process rec.tid, or of one above that; or its cgroup that can be frozen,
+ * with limit and dev 0. Userspace makes this record. */
 struct waffle_rec_io_limit {
 	struct waffle_rec rec;
 	__u64 cgroup; /* inode of its directory */
@@ -515,9 +516,10 @@ struct waffle_rec_io_limit {
 	__u32 dev;    /* the disk */
 	__u32 kind;   /* WAFFLE_IO_LIMIT_* */
 };
-#define WAFFLE_IO_LIMIT_WRITES 1u /* otherwise of reads */
-#define WAFFLE_IO_LIMIT_COUNT 2u  /* requests, otherwise bytes */
-#define WAFFLE_IO_LIMIT_OLD 4u    /* of cgroup v1: blkio.throttle.*; otherwise io.max */
+#define WAFFLE_IO_LIMIT_WRITES 1u  /* otherwise of reads */
+#define WAFFLE_IO_LIMIT_COUNT 2u   /* requests, otherwise bytes */
+#define WAFFLE_IO_LIMIT_OLD 4u     /* of cgroup v1: blkio.throttle.*; otherwise io.max */
+#define WAFFLE_IO_LIMIT_FREEZER 8u /* no limit: the cgroup has a freezer */
 
 /* At rec.ts the thread rec.tid tried to lock a file, by flock(2) or fcntl(2), and did not want to
  * wait for it. The kernel refused, because of a lock of another process or another open file. */
@@ -585,7 +587,7 @@ struct waffle_rec_open_wait {
 	__u32 owner_tid;                /* 0: unknown */
 	__u32 flags;                    /* WAFFLE_OPEN_WAIT_* */
 	__u32 tracer_pid;               /* its tracer has stopped it; 0: it has not, or unknown */
-	__u32 reserved;
+	__u32 ended_tid; /* owner_tid is 0: the owner has ended without releasing it; 0: unknown */
 	char tracer_comm[WAFFLE_COMM_BYTES];
 };
 /* The owner is that of a plain mutex of glibc, of a read-write lock of glibc that a writer holds,

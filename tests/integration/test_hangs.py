@@ -124,6 +124,19 @@ def test_a_lock_held_by_a_sleeper_is_the_sleep(hang):
     assert owner(found["waiter"]) == "sleeper" and found["waiter"]["deadlock"] is None
 
 
+@pytest.mark.parametrize("mode", ["ended", "orphan"])
+def test_a_mutex_whose_owner_has_ended_is_never_released(hang, waffle, mode):
+    path, answer = hang(mode, ["waiter"])
+    wait = waits(answer)["waiter"]
+    assert answer["ended_owners"] == 1 and "deadlocks" in answer and not answer["deadlocks"]
+    assert (wait["waits_for"], wait["grade"], wait["owner"], wait["stuck"]) == ("lock", "likely", None, True)
+    pid = wait["thread"]["pid"]
+    assert wait["ended_owner"] != pid and not os.path.exists(f"/proc/{pid}/task/{wait['ended_owner']}")
+    text = waffle.ok("why", path).stdout
+    assert f"waits for a lock that nobody can release: thread {wait['ended_owner']} had it when it ended" in text
+    assert "may be a deadlock" not in text
+
+
 def test_the_chain_of_an_open_wait_goes_on_at_the_owner(hang, waffle):
     path, _ = hang("asleep", ["waiter"])
     [instance] = asker(waffle)(path, "--thread", "waiter")["instances"]

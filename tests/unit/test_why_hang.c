@@ -25,7 +25,7 @@ static uint64_t end_ts = END_TS;
 
 /* A thread that waits in a system call from the begin of the capture, or `from_ts`, to its end. */
 struct hung {
-	uint32_t tid, owner, flags, stack;
+	uint32_t tid, owner, flags, stack, ended;
 	int syscall;
 	uint64_t lock, expected, from_ts;
 };
@@ -43,6 +43,7 @@ static void hang_add(struct capture *capture, const struct hung *hung)
 					    .lock = hung->lock,
 					    .user_stack = hung->stack,
 					    .owner_tid = hung->owner,
+					    .ended_tid = hung->ended,
 					    .flags = hung->flags};
 
 	capture_add(capture, &state);
@@ -264,6 +265,7 @@ static const struct stack_frame stacks[][3] = {
 	{NATIVE("_multiprocessing_SemLock_acquire_impl"),
 	 PYTHON("Condition.wait", "/usr/lib/python3.11/multiprocessing/synchronize.py"),
 	 PYTHON("take", "/srv/app.py")},
+	{NATIVE("__GI___lll_lock_wait"), NATIVE("pthread_mutex_lock"), NATIVE("bump")},
 };
 enum {
 	SLEEPS,
@@ -283,7 +285,8 @@ enum {
 	LAUNCHER,
 	STANDBY,
 	PY_SHARED_LOCK,
-	PY_SHARED_WAIT
+	PY_SHARED_WAIT,
+	MUTEX
 };
 
 static void frames(void *arg, uint32_t stack, stack_frame_fn each, void *each_arg)
@@ -874,6 +877,57 @@ static void test_a_thread_that_glibc_has_stopped_is_told_but_not_as_a_deadlock(v
 	end_ts = END_TS;
 }
 
+/* The owner of a mutex in shared memory may have been another process. */
+static void test_a_mutex_whose_owner_has_ended_is_never_released(void **state)
+{
+	static const struct {
+		uint32_t stack;
+		bool mutex;
+		const char *cause;
+	} rows[] = {{MUTEX, true, "lock"}, {CONDITION, false, "unknown"}, {0, false, "lock"}};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		struct hung hung = {.tid = 10,
+				    .flags = WAFFLE_OPEN_WAIT_MUTEX,
+				    .stack = rows[i].stack,
+				    .ended = 77,
+				    .syscall = NR_FUTEX,
+				    .lock = 0x7000,
+				    .expected = 2};
+		const struct why_query query = {
+			.tid = 10, .from_ts = 0, .to_ts = UINT64_MAX, .names = &names};
+		struct capture capture;
+		struct why_hangs hangs;
+		struct why *why;
+
+		threads_named(&capture, 10, 11);
+		stacks_add(&capture);
+		hang_add(&capture, &hung);
+		why = ask(&capture, END_TS, &query);
+		check_part(why, 0, rows[i].cause, END_TS - CAPTURE_START, 0,
+			   rows[i].mutex ? "likely" : "unknown",
+			   rows[i].mutex ? "futex 0x7000: thread 77 had it when it ended"
+					 : "futex 0x7000");
+		why_hangs_find(&hangs, capture.model, &names);
+		assert_int_equal(hangs.ended, rows[i].mutex);
+		assert_int_equal(hangs.waits.data[0].stuck, rows[i].mutex);
+		if (rows[i].mutex) {
+			char *text = text_of(&capture, hang_print_deadlocks);
+			const char *begin = "t (10) waits for a lock that nobody can release: "
+					    "thread 77 had it when it ended\n";
+
+			assert_int_equal(strncmp(text, begin, strlen(begin)), 0);
+			assert_non_null(strstr(text,
+					       "waits for lock 0x7000, which thread 77 had when it "
+					       "ended, since before the capture began"));
+			free(text);
+		}
+		why_hangs_free(&hangs);
+		done(&capture, why);
+	}
+}
+
 static void test_owners_and_times_of_any_kind_are_read(void **state)
 {
 	(void)state;
@@ -1356,6 +1410,7 @@ int main(void)
 		cmocka_unit_test(test_a_long_chain_of_waits),
 		cmocka_unit_test(test_many_locks_of_one_process),
 		cmocka_unit_test(test_owners_and_times_of_any_kind_are_read),
+		cmocka_unit_test(test_a_mutex_whose_owner_has_ended_is_never_released),
 		cmocka_unit_test(test_open_waits_have_the_file_that_was_read_at_the_end),
 		cmocka_unit_test(test_a_wait_for_a_child_by_its_number_goes_on_with_that_child),
 		cmocka_unit_test(

@@ -129,7 +129,7 @@ static void test_processes_and_the_block_layer_are_named(void **state)
 	check("schedule rwsem_down_write_slowpath down_write_killable dup_mmap dup_mm copy_process "
 	      "kernel_clone",
 	      MEANING_LOCK, "waits for the lock of the address space (mmap_lock)");
-	check("__schedule schedule get_signal arch_do_signal_or_restart", MEANING_STOPPED,
+	check("__schedule schedule get_signal arch_do_signal_or_restart", MEANING_FROZEN,
 	      "waits for its cgroup to be thawed");
 	check("schedule coredump_task_exit do_exit", MEANING_TELLS,
 	      "waits for a core dump to be written, end of a thread");

@@ -183,6 +183,51 @@ static void test_a_thread_that_wakes_others_between_its_sleeps_does_not_poll(voi
 	done(&capture, why);
 }
 
+#define NR_FCNTL 72
+
+/* Thread 11 sleeps and calls fcntl(), in which a sample hits it. Each `every`-th call waits. */
+static struct why *sleeps_and_locks(struct capture *capture, uint64_t every)
+{
+	begin(capture);
+	named(capture, 11, 10, "editor");
+	for (uint64_t i = 0; i < 4 * SLEEPS; i++) {
+		uint64_t from = (1 + 10 * i) * MS, to = from + 9 * MS;
+		struct waffle_rec_sample hit = {.rec = {to + 5, 11, WAFFLE_REC_SAMPLE, 1},
+						.kernel_stack = 1,
+						.syscall = NR_FCNTL,
+						.flags = WAFFLE_SAMPLE_KERNEL,
+						.period_ns = 1000};
+
+		waits(capture, from, 1, 11, 0, S, NR_NANOSLEEP, 0, 0, 0);
+		gets(capture, to, 1, 0, 11, 0, to, HARD);
+		capture_add(capture, &hit);
+		if (i % every == every - 1) {
+			waits(capture, to + 10, 1, 11, 0, S, NR_FCNTL, 4, 7, 0);
+			gets(capture, from + 10 * MS - 10, 1, 0, 11, 88, from + 10 * MS - 20, 0);
+		} else {
+			waits(capture, to + 10, 1, 11, 0, S, NR_NANOSLEEP, 0, 0, 0);
+			gets(capture, from + 10 * MS - 10, 1, 0, 11, 0, from + 10 * MS - 10, HARD);
+		}
+	}
+	return ask_thread(capture, 1 + 40 * SLEEPS, NULL);
+}
+
+/* What it polls does not block. */
+static void test_a_thread_that_waits_in_the_call_between_its_sleeps_does_not_poll(void **state)
+{
+	struct capture capture;
+	struct why *why = sleeps_and_locks(&capture, 4);
+
+	(void)state;
+	assert_int_equal(part_of(why, 0)->cause, WHY_SLEEP);
+	assert_int_equal(part_of(why, 0)->polls.sleeps, 0);
+	done(&capture, why);
+	why = sleeps_and_locks(&capture, 1000);
+	assert_int_equal(part_of(why, 0)->polls.sleeps, 8 * SLEEPS);
+	assert_int_equal(part_of(why, 0)->polls.call, NR_FCNTL);
+	done(&capture, why);
+}
+
 /* Thread 12 sleeps with what thread 11 waits for, which looks every 3 ms, then without it. */
 static void test_a_sleep_that_another_thread_awaits_in_parts_is_one_sleep(void **state)
 {
@@ -594,6 +639,8 @@ int main(void)
 		cmocka_unit_test(test_a_thread_that_works_between_its_sleeps_does_not_poll),
 		cmocka_unit_test(test_a_sleep_that_another_thread_awaits_in_parts_is_one_sleep),
 		cmocka_unit_test(test_a_thread_that_wakes_others_between_its_sleeps_does_not_poll),
+		cmocka_unit_test(
+			test_a_thread_that_waits_in_the_call_between_its_sleeps_does_not_poll),
 		cmocka_unit_test(test_locks_of_postgresql_are_known_by_their_functions),
 		cmocka_unit_test(test_the_busy_handler_of_sqlite_waits_for_a_lock),
 		cmocka_unit_test(test_threads_of_a_pool_that_sleep_in_one_place_are_one_cause),

@@ -162,6 +162,50 @@ static void test_samples_name_the_code_of_a_cause_and_change_no_duration(void **
 	end(&capture, names, why);
 }
 
+/* Of 100 samples, 60 are in page faults. The record says that these took the first 60 us, but they
+ * were all over the time. */
+static void test_samples_in_page_faults_belong_to_the_faults(void **state)
+{
+	const char *const fault[] = {"clear_page_erms", "handle_mm_fault", "exc_page_fault"};
+	struct waffle_rec_fault rec = {.rec = {100500, 10, WAFFLE_REC_FAULT, 1},
+				       .from_ts = 1000,
+				       .total_ns = 58000,
+				       .count = 4};
+	struct why_query query = {.span_id = 1};
+	struct error err = ERROR_INIT;
+	struct stack_names *names;
+	const struct why_part *part;
+	struct capture capture;
+	struct why *why;
+	uint64_t stack[2];
+
+	(void)state;
+	capture_begin(&capture, true);
+	stack[0] = function_add(&capture, 1, "fill");
+	stack[1] = function_add(&capture, 2, "run_query");
+	stack_add(&capture, stack, 2);
+	kernel_stack_of(&capture, 0xffffffff81000000, fault, 3);
+	gets(&capture, 1000, 1, 0, 10, 0, 0, 0);
+	capture_span(&capture, 1000, 10, 1);
+	for (int i = 0; i < 100; i++)
+		sample(&capture, 1100 + (uint64_t)i * 990, 10, i % 5 < 3 ? 2 : 0, 1, -1);
+	capture_add(&capture, &rec);
+	capture_end(&capture, 101000, 10, 1);
+	capture_load(&capture, 102000);
+	names = stack_names_open(capture.reader, false);
+	query.names = names;
+	capture_must(why_new(&why, capture.model, &query, &err), err);
+	part = &why->parts.data[why->instances.data[0].part];
+	assert_int_equal(part[0].cause, WHY_PAGE_FAULT_MINOR);
+	assert_int_equal(part[0].ns, 60000);
+	check_text(
+		why, &part[0],
+		"  running: 100 % kernel, page fault; 100 % within fill (app.py) (60 samples)\n");
+	assert_int_equal(part[1].cause, WHY_RUNNING);
+	check_text(why, &part[1], "  running: 100 % fill (app.py), user (40 samples)\n");
+	end(&capture, names, why);
+}
+
 static void test_places_that_a_line_has_no_room_for_are_left_out(void **state)
 {
 	static const char name[] =
@@ -817,6 +861,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_samples_name_the_code_of_a_cause_and_change_no_duration),
+		cmocka_unit_test(test_samples_in_page_faults_belong_to_the_faults),
 		cmocka_unit_test(test_places_that_a_line_has_no_room_for_are_left_out),
 		cmocka_unit_test(
 			test_samples_of_many_places_name_the_function_that_they_are_within),

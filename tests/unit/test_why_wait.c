@@ -562,6 +562,73 @@ static void test_short_requests_of_io_uring_have_the_only_file_of_others(void **
 	done(&capture, why);
 }
 
+#define NR_FLOCK 73
+#define NR_MQ_TIMEDSEND 242
+
+/* Thread 60 is of another process, which is not recorded. */
+static void test_who_lets_a_file_lock_go_had_it(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	object(&capture, "/srv/cat.db", "ext4");
+	why = ask_wait(&capture, NR_FLOCK, S, 60, 1, 0, 0);
+	check_part(why, 0, "lock", 180, 60, "likely", "/srv/cat.db (ext4)");
+	done(&capture, why);
+}
+
+static void test_a_full_message_queue_waits_for_its_reader(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	object(&capture, "/calls", "mqueue");
+	why = ask_wait(&capture, NR_MQ_TIMEDSEND, S, 60, 1, 0, 0);
+	check_part(why, 0, "pipe", 180, 60, "likely", "/calls (mqueue)");
+	done(&capture, why);
+}
+
+/* Thread 11 writes to a full pipe again and again, each time for 60 ns, then gets its CPU 90 ns
+ * late. After that it waits in `then`. */
+static struct why *late_writes(struct capture *capture, int then)
+{
+	begin(capture);
+	object(capture, "pipe:[77]", "");
+	for (uint64_t i = 0; i < 4; i++) {
+		uint64_t from = 1020 + 200 * i;
+
+		waits(capture, from, 1, 11, 0, S, i % 2 ? then : NR_WRITE, 4, 0, 0);
+		gets(capture, from + 150, 1, 0, 11, 60, from + 60, 0);
+		wait_details(capture, from, from + 150, 11, 1, 0, 0);
+	}
+	waits(capture, 1820, 1, 11, 0, S, then, 4, 0, 0);
+	gets(capture, 1840, 1, 0, 11, 60, 1840, 0);
+	capture_end(capture, 1850, 11, 1);
+	return ask_span(capture, 2000);
+}
+
+static void
+test_a_writer_that_is_woken_late_and_finds_the_pipe_full_waits_for_the_reader(void **state)
+{
+	struct capture capture;
+	struct why *why = late_writes(&capture, NR_WRITE);
+
+	(void)state;
+	check_part(why, 0, "pipe", 4 * 150 + 20, 60, "likely", "pipe:[77]");
+	/* The longest delay says less than a wait. */
+	assert_int_equal(why->steps.data[part_of(why, 0)->step].state, WAFFLE_THREAD_BLOCKED);
+	done(&capture, why);
+	/* It wanted to do something else. */
+	why = late_writes(&capture, NR_READ);
+	check_part(why, 0, "cpu-contention", 4 * 90, 0, "likely", "the CPU was idle: woken late");
+	check_part(why, 1, "pipe", 4 * 60 + 20, 60, "likely", "pipe:[77]");
+	done(&capture, why);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -575,6 +642,10 @@ int main(void)
 		cmocka_unit_test(test_behind_a_terminal_is_the_process_at_its_other_end),
 		cmocka_unit_test(test_a_stripped_go_program_is_known_by_its_file),
 		cmocka_unit_test(test_a_wait_for_no_descriptor_is_a_sleep),
+		cmocka_unit_test(test_who_lets_a_file_lock_go_had_it),
+		cmocka_unit_test(test_a_full_message_queue_waits_for_its_reader),
+		cmocka_unit_test(
+			test_a_writer_that_is_woken_late_and_finds_the_pipe_full_waits_for_the_reader),
 		cmocka_unit_test(test_msync_waits_for_the_mapped_file),
 		cmocka_unit_test(test_the_mapped_file_is_the_one_of_that_time),
 		cmocka_unit_test(test_a_lock_of_the_kernel_is_named_by_its_stack),

@@ -204,6 +204,7 @@ struct model_open_wait {
 	uint64_t lock;    /* address of the futex; 0: it waits for none */
 	uint32_t thread;
 	uint32_t owner; /* the thread that holds the lock; MODEL_NONE: unknown */
+	uint32_t ended; /* the number of the owner if that has ended; 0: it has not, or unknown */
 	/* The main thread of the process that traces it and has stopped it; MODEL_NONE: none. */
 	uint32_t tracer;
 	uint32_t kernel_stack, user_stack;

@@ -44,6 +44,7 @@ void waits_add_open(struct builder *builder, const struct waffle_rec_open_wait *
 							     .lock = rec->lock,
 							     .thread = thread,
 							     .owner = owner,
+							     .ended = rec->ended_tid,
 							     .tracer = tracer,
 							     .kernel_stack = rec->kernel_stack,
 							     .user_stack = rec->user_stack,

@@ -200,7 +200,8 @@ static const struct record_field open_wait_fields[] = {
 	      "that only a thread of the process can end it, or a signal"),
 	FIELD(waffle_rec_open_wait, tracer_pid, PID,
 	      "the process that traces the thread, and has stopped it (ptrace(2)); 0: none"),
-	RESERVED(waffle_rec_open_wait),
+	FIELD(waffle_rec_open_wait, ended_tid, PID,
+	      "the thread that holds the lock, a mutex of glibc, and has ended; 0: unknown"),
 	FIELD(waffle_rec_open_wait, tracer_comm, TEXT, "name of the process `tracer_pid`"),
 };
 
@@ -223,7 +224,7 @@ static const struct record_field io_limit_fields[] = {
 	FIELD(waffle_rec_io_limit, dev, NUMBER, "the disk, in the kernel's encoding"),
 	FIELD(waffle_rec_io_limit, kind, FLAGS,
 	      "1: of writes, otherwise of reads; 2: in requests, otherwise in bytes; 4: of "
-	      "blkio.throttle, otherwise of io.max"),
+	      "blkio.throttle, otherwise of io.max; 8: no limit, but the cgroup can be frozen"),
 };
 
 static const struct record_field lock_refusal_fields[] = {

@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -80,6 +82,37 @@ static void *waiter_thread(void *arg)
 	return arg;
 }
 
+/* It ends with the lock. */
+static void *ended_thread(void *arg)
+{
+	pthread_mutex_lock(&plain_lock);
+	have_one("ended");
+	return arg;
+}
+
+/* A child has ended with the lock, which lies in memory that both share, and is a zombie. */
+static void *orphan_thread(void *arg)
+{
+	pthread_mutex_t *lock = mmap(NULL, sizeof(*lock), PROT_READ | PROT_WRITE,
+				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pthread_mutexattr_t attributes;
+	siginfo_t ended;
+	pid_t child;
+
+	pthread_mutexattr_init(&attributes);
+	pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+	pthread_mutex_init(lock, &attributes);
+	child = fork();
+	if (!child) {
+		pthread_mutex_lock(lock);
+		_exit(0);
+	}
+	waitid(P_PID, (id_t)child, &ended, WEXITED | WNOWAIT);
+	have_one("waiter");
+	pthread_mutex_lock(lock);
+	return arg;
+}
+
 static void *condition_thread(void *arg)
 {
 	pthread_mutex_lock(&plain_lock);
@@ -125,6 +158,8 @@ static unsigned begin(const char *mode, void *(*threads[RING_MAX])(void *))
 		{"rwlock", 0, 2, {writer_thread, reader_thread}},
 		{"asleep", 0, 2, {sleeper_thread, waiter_thread}},
 		{"condition", 0, 1, {condition_thread}},
+		{"ended", 0, 2, {ended_thread, waiter_thread}},
+		{"orphan", 0, 1, {orphan_thread}},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -160,8 +160,7 @@ static void choose(struct why_query *query, const struct model *model,
 	query->to_ts = model->end_ts;
 }
 
-/* Whether a thread may be one of many that Go's runtime made, and ran for less than half of the
- * time. */
+/* Whether a thread is one of those that Go's runtime made. */
 static bool is_of_runtime(const struct why_query *query, const struct model *model,
 			  const struct model_thread *thread)
 {
@@ -169,8 +168,7 @@ static bool is_of_runtime(const struct why_query *query, const struct model *mod
 		model_process_of(model, (uint32_t)(thread - model->threads.data));
 
 	/* A thread with a name of its own is one that the program gave to a goroutine. */
-	return thread->running_ns <= length_of(model) / 2 && process &&
-	       process->main_thread < model->threads.len &&
+	return process && process->main_thread < model->threads.len &&
 	       thread->comm == model->threads.data[process->main_thread].comm &&
 	       why_go_is_process(model, query->names, thread->pid);
 }
@@ -186,16 +184,15 @@ static bool is_quiet(const struct model *model, uint32_t pid)
 }
 
 /* The runtime of Go moves the work of a program between its threads. If the busiest thread is one
- * of them, it explains little, and the program as a whole is chosen: that of the user, although a
- * child may run longer. */
+ * of them, the program as a whole is chosen: that of the user, although a child may run longer,
+ * unless it runs most of the time. */
 static void choose_go_program(struct why_query *query, const struct candidates *from,
 			      const struct model_thread *busiest)
 {
 	const struct model_thread *of_root = busiest_of(from, 0, AMONG_ROOTS);
+	bool most = busiest->running_ns > length_of(from->model) / 2;
 
-	if (busiest->running_ns > length_of(from->model) / 2)
-		return;
-	if (of_root && is_of_runtime(query, from->model, of_root))
+	if (!most && of_root && is_of_runtime(query, from->model, of_root))
 		busiest = of_root;
 	else if (!is_of_runtime(query, from->model, busiest))
 		return;

@@ -56,7 +56,9 @@
 	      "a timeout or timer that somebody waited for expired",                               \
 	      "the waiting thread; the timer")                                                     \
 	CAUSE(PIPE, "pipe", "the other end of a pipe", RED, "files", COUNT, END,                   \
-	      "the other end computed, or is not recorded; a named pipe and a terminal are pipes", \
+	      "the other end computed, or is not recorded; a named pipe, a POSIX message queue "   \
+	      "and "                                                                               \
+	      "a terminal are pipes",                                                              \
 	      "the other end's thread, if known; not the kernel's worker that passes on a "        \
 	      "terminal's input")                                                                  \
 	CAUSE(SOCKET, "socket", "the peer of a socket", RED, "files", COUNT, END,                  \

@@ -150,7 +150,10 @@ struct why_polls {
 	uint64_t checks, ran_ns; /* how often and how long it ran between two of them */
 	/* The system call in which samples hit it between them most often, if votes is not 0. */
 	int16_t call;
-	uint32_t votes;
+	/* The other system call in which it waited after a sleep most often, if waited_votes is not
+	 * 0. */
+	int16_t waited;
+	uint32_t votes, waited_votes;
 	uint32_t wait; /* the last one whose stack is known, in model.waits; or MODEL_NONE */
 };
 

@@ -16,6 +16,15 @@ enum why_verdict_kind {
 	WHY_VERDICT_FOLLOW, /* what `thread` did during the last step explains it */
 };
 
+/* The samples that show what a piece of running time was spent on. They are those taken in page
+ * faults, or all others; those from faults_from_ts on count as others in any case, as the faults of
+ * no record. */
+struct why_sampling {
+	uint64_t from_ts, to_ts; /* the same: none */
+	uint64_t faults_from_ts;
+	bool faults;
+};
+
 /* What a classifier decides about the last step of the path. The classifier makes that step and
  * adds its evidence. It never follows another thread: if the verdict says so, why_walk.c does. */
 struct why_verdict {
@@ -27,8 +36,10 @@ struct why_verdict {
 	uint32_t span; /* the culprit's */
 	uint32_t object;
 	bool idle; /* as in struct why_part */
+	bool late; /* a delay behind a wait for the same thing: the wait tells more */
 	struct why_polls polls;
 	struct why_disk_use disk;
+	struct why_sampling sampling;
 	/* WHY_VERDICT_FOLLOW */
 	struct why_link link;
 };

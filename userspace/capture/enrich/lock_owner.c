@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "target/process/process.h"
 #include "target/process/process_tids.h"
 
 #define COMMAND_MASK 127u
@@ -85,6 +86,18 @@ static uint32_t owner_thread(pid_t pid, uint32_t seen)
 	return search.tid;
 }
 
+/* The kernel gives no thread a higher number (PID_MAX_LIMIT). What looks like an owner may be any
+ * word of the program's memory. */
+#define TID_LIMIT (4u << 20)
+
+/* Whether the owner of a mutex has ended. If the process is in a namespace of its own, we can't
+ * tell by the number that it sees. */
+static bool owner_has_ended(pid_t pid, uint32_t seen, uint32_t flags)
+{
+	return flags == WAFFLE_OPEN_WAIT_MUTEX && seen < TID_LIMIT &&
+	       process_has_tid(pid, (uint32_t)pid) && process_has_ended((pid_t)seen);
+}
+
 bool lock_owner_find(struct lock_owner *lock, const struct image *image,
 		     const struct waffle_rec_halted *halted)
 {
@@ -104,7 +117,9 @@ bool lock_owner_find(struct lock_owner *lock, const struct image *image,
 		memset(words, 0, LOCK_WORDS_BEFORE * sizeof(uint32_t));
 	seen = lock_owner_of(words, halted->args, &lock->flags);
 	lock->tid = seen ? owner_thread((pid_t)halted->tgid, seen) : 0;
-	if (!lock->tid)
+	if (!lock->tid && seen && owner_has_ended((pid_t)halted->tgid, seen, lock->flags))
+		lock->ended = seen;
+	if (!lock->tid && !lock->ended)
 		lock->flags = 0;
 	return true;
 }

@@ -15,11 +15,12 @@
 struct lock_owner {
 	uint64_t address; /* of the futex; 0: the thread waits for none */
 	uint32_t tid;     /* in the initial pid namespace; 0: unknown */
+	uint32_t ended;   /* tid is 0: the owner, which has ended; 0: unknown */
 	uint32_t flags;   /* WAFFLE_OPEN_WAIT_* */
 };
 
 /* Returns false if the thread waits for no futex. The owner is unknown unless it is a thread of the
- * same process. */
+ * same process, or has ended: then it may have been one of another process with the same memory. */
 bool lock_owner_find(struct lock_owner *lock, const struct image *image,
 		     const struct waffle_rec_halted *halted);
 

@@ -296,11 +296,11 @@ static void owner_examine(struct open_waits *waits, struct open_wait *wait,
 		return;
 	wait->lock.address = lock.address;
 	/* The owner counts only if the thread has not got the lock meanwhile. */
-	if (!lock.tid || !is_still_there(&wait->halted))
+	if ((!lock.tid && !lock.ended) || !is_still_there(&wait->halted))
 		return;
 	wait->lock = lock;
 	wait->wanted = true;
-	owner = wait_of(waits, lock.tid);
+	owner = lock.tid ? wait_of(waits, lock.tid) : NULL;
 	if (owner)
 		owner->wanted = true;
 }
@@ -541,6 +541,7 @@ static int wait_pass(struct open_waits *waits, const struct open_wait *wait,
 					   .user_stack = wait->halted.user_stack,
 					   .lock = wait->lock.address,
 					   .owner_tid = wait->lock.tid,
+					   .ended_tid = wait->lock.ended,
 					   .flags = wait->lock.flags,
 					   .tracer_pid = (uint32_t)wait->tracer};
 	int result;

@@ -41,6 +41,7 @@ static const char *awaited_text(const struct why_hung *hung)
 	case WHY_AWAITS_PASSED_LOCK:
 	case WHY_AWAITS_MONITOR:
 	case WHY_AWAITS_PROGRAM:
+	case WHY_AWAITS_ENDED:
 		return "lock";
 	default:
 		return NULL;
@@ -67,10 +68,13 @@ static void wait_json(struct json *json, const struct why_hung *hung, const stru
 	text_json(json, "variable", hang_lock_name(view, wait));
 	text_json(json, "waits_for", awaited_text(hung));
 	why_thread_json(json, view->model, "owner", hung->owner);
+	if (hung->awaits == WHY_AWAITS_ENDED)
+		json_field_u64(json, "ended_owner", model_pid_real(view->model, wait->ended));
 	text_json(json, "grade",
-		  hung->owner == MODEL_NONE ? NULL
-		  : hung->sure              ? "certain"
-					    : "likely");
+		  hung->awaits == WHY_AWAITS_ENDED ? "likely"
+		  : hung->owner == MODEL_NONE      ? NULL
+		  : hung->sure                     ? "certain"
+						   : "likely");
 	json_key(json, "deadlock");
 	if (hung->deadlock == MODEL_NONE)
 		json_null(json);
@@ -91,6 +95,8 @@ void hang_json(struct json *json, const struct why_hangs *hangs, const struct ha
 	json_field_u64(json, "deadlocks", hangs->deadlocks.len);
 	if (hangs->stopped)
 		json_field_u64(json, "stopped", hangs->stopped);
+	if (hangs->ended)
+		json_field_u64(json, "ended_owners", hangs->ended);
 	if (hangs->standstills.len)
 		json_field_u64(json, "standstills", hangs->standstills.len);
 	json_key(json, "open_waits");

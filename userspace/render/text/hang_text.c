@@ -96,6 +96,12 @@ static void put_stop(const struct hang_printer *printer, const struct model_open
 		fprintf(printer->out, " in %s", call ?: "a system call");
 }
 
+/* The number of the thread that had the lock when it ended. */
+static uint32_t ended_owner(const struct hang_printer *printer, const struct model_open_wait *wait)
+{
+	return model_pid_real(printer->model, wait->ended);
+}
+
 /* Prints "lock 0x55b81365b080 (queue_lock), held by loader (4712)". */
 static void put_awaited(const struct hang_printer *printer, const struct why_hung *hung)
 {
@@ -113,7 +119,9 @@ static void put_awaited(const struct hang_printer *printer, const struct why_hun
 		put_stop(printer, wait, call);
 	else if (wait->lock)
 		fprintf(printer->out, "waits for %s 0x%" PRIx64,
-			hung->owner != MODEL_NONE ? "lock" : "futex", wait->lock);
+			hung->owner != MODEL_NONE || hung->awaits == WHY_AWAITS_ENDED ? "lock"
+										      : "futex",
+			wait->lock);
 	else
 		fprintf(printer->out, "%s in %s", model_blocked_text(wait->task_state),
 			call
@@ -125,6 +133,9 @@ static void put_awaited(const struct hang_printer *printer, const struct why_hun
 		put(printer, name);
 		fputc(')', printer->out);
 	}
+	if (hung->awaits == WHY_AWAITS_ENDED)
+		fprintf(printer->out, ", which thread %" PRIu32 " had when it ended",
+			ended_owner(printer, wait));
 	if (hung->owner == MODEL_NONE)
 		return;
 	fputs(hung->sure ? ", held by " : ", probably held by ", printer->out);
@@ -218,6 +229,20 @@ static void print_stopped(const struct hang_printer *printer, const struct why_h
 	print_wait(printer, hung);
 }
 
+static void print_orphan(const struct hang_printer *printer, const struct why_hung *hung)
+{
+	const struct model_open_wait *wait = wait_of(printer, hung);
+
+	paint(printer, TERMINAL_BOLD);
+	put_thread(printer, wait->thread);
+	fprintf(printer->out,
+		" waits for a lock that nobody can release: thread %" PRIu32 " had it when it "
+		"ended\n",
+		ended_owner(printer, wait));
+	paint(printer, TERMINAL_END);
+	print_wait(printer, hung);
+}
+
 /* Prints "deadlock: a (11) → b (12) → a (11)" and the waits. */
 static void print_deadlock(const struct hang_printer *printer, const struct why_deadlock *deadlock)
 {
@@ -277,12 +302,15 @@ bool hang_print_deadlocks(const struct why_hangs *hangs, const struct hang_view 
 
 	for (size_t i = 0; i < hangs->deadlocks.len; i++)
 		print_deadlock(&printer, &hangs->deadlocks.data[i]);
-	for (size_t i = 0; hangs->stopped && i < hangs->waits.len; i++)
+	for (size_t i = 0; (hangs->stopped || hangs->ended) && i < hangs->waits.len; i++) {
 		if (hangs->waits.data[i].awaits == WHY_AWAITS_NOTHING)
 			print_stopped(&printer, &hangs->waits.data[i]);
+		else if (hangs->waits.data[i].awaits == WHY_AWAITS_ENDED)
+			print_orphan(&printer, &hangs->waits.data[i]);
+	}
 	for (size_t i = 0; i < hangs->standstills.len; i++)
 		print_standstill(&printer, &hangs->standstills.data[i]);
-	return hangs->deadlocks.len || hangs->stopped || hangs->standstills.len;
+	return hangs->deadlocks.len || hangs->stopped || hangs->ended || hangs->standstills.len;
 }
 
 void hang_print_waits(const struct why_hangs *hangs, const struct hang_view *view, FILE *out)
@@ -294,7 +322,8 @@ void hang_print_waits(const struct why_hangs *hangs, const struct hang_view *vie
 		const struct why_hung *hung = &hangs->waits.data[i];
 		bool is_owned = hung->owner != MODEL_NONE || hung->stuck;
 
-		if (hung->deadlock != MODEL_NONE || hung->awaits == WHY_AWAITS_NOTHING)
+		if (hung->deadlock != MODEL_NONE || hung->awaits == WHY_AWAITS_NOTHING ||
+		    hung->awaits == WHY_AWAITS_ENDED)
 			continue;
 		if (!view->all && (is_owned ? owned >= OWNED_SHOWN : shown >= WAITS_SHOWN)) {
 			more++;

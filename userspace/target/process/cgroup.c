@@ -125,6 +125,7 @@ bool cgroup_path(char *path, size_t size, pid_t tid, uint64_t ino)
 struct limit_search {
 	struct cgroup_io_limit *limits;
 	size_t count, max;
+	bool freezer, old_freezer; /* looked for one, of version 2 and 1 */
 };
 
 static void limit_add(struct limit_search *search, const char *path,
@@ -202,10 +203,28 @@ static bool has_controller(const char *controllers, const char *name)
 	return false;
 }
 
+/* The root cgroup has neither file. */
+static void freezer_add(struct limit_search *search, const char *path, const char *name)
+{
+	struct cgroup_io_limit limit = {.kind = WAFFLE_IO_LIMIT_FREEZER};
+	char file[PATH_MAX + 64];
+
+	snprintf(file, sizeof(file), "%s/%s", path, name);
+	if (!access(file, F_OK))
+		limit_add(search, path, &limit);
+}
+
 static bool folder_limits(const char *path, const char *controllers, void *arg)
 {
+	struct limit_search *search = arg;
+	bool *frozen = *controllers ? &search->old_freezer : &search->freezer;
+
 	if (!*controllers)
 		limits_read(arg, path, IO_LIMITS);
+	if (!*frozen && (!*controllers || has_controller(controllers, "freezer"))) {
+		freezer_add(search, path, *controllers ? "freezer.state" : "cgroup.freeze");
+		*frozen = true;
+	}
 	for (size_t i = 0; i < IO_LIMITS && has_controller(controllers, "blkio"); i++)
 		limits_read(arg, path, i);
 	return false;

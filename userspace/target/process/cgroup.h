@@ -11,14 +11,15 @@
 /* Path of the cgroup with inode `ino` among the cgroups of a thread, and those above them. */
 bool cgroup_path(char *path, size_t size, pid_t tid, uint64_t ino);
 
-/* How much of a disk a cgroup may use in a second. */
+/* How much of a disk a cgroup may use in a second, or that it can be frozen. */
 struct cgroup_io_limit {
 	uint64_t cgroup; /* inode of its folder */
 	uint64_t limit;  /* bytes or requests a second */
 	uint32_t dev;    /* in the kernel's encoding: struct file_key */
 	uint32_t kind;   /* WAFFLE_IO_LIMIT_* */
 };
-/* Fills in the limits of a process's cgroup and those above it, and returns their number. */
+/* Fills in the limits of a process's cgroup and those above it, and the lowest cgroup with a
+ * freezer of each version. Returns their number. */
 size_t cgroup_io_limits(pid_t pid, struct cgroup_io_limit *limits, size_t max);
 
 /* The process with the most resident memory. */

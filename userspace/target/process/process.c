@@ -89,6 +89,17 @@ static bool stat_read(pid_t pid, char *state, unsigned *flags)
 	return end && sscanf(end, ") %c %*d %*d %*d %*d %*d %u", state, flags) == 2;
 }
 
+bool process_has_ended(pid_t tid)
+{
+	unsigned flags;
+	char state;
+
+	errno = 0;
+	if (stat_read(tid, &state, &flags))
+		return state == 'Z' || state == 'X';
+	return errno == ENOENT || errno == ESRCH;
+}
+
 uint32_t process_number(const char *text)
 {
 	unsigned long pid = strtoul(text, NULL, 10);

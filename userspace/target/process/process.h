@@ -62,6 +62,8 @@ uint32_t process_number(const char *text);
 pid_t process_live_task(pid_t pid);
 /* The name of a thread or process; "?" if it is gone. */
 void process_comm(pid_t pid, char comm[16]);
+/* Whether there is no thread of this number, or only what its parent has not waited for. */
+bool process_has_ended(pid_t tid);
 /* Whether a thread is stopped, by a signal or its tracer. */
 bool process_is_stopped(pid_t tid);
 /* The process that traces a thread and has stopped it (ptrace(2)); 0: it is in no such stop. */

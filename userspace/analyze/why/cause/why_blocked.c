@@ -4,6 +4,7 @@
 #include "analyze/why/cause/why_blocked.h"
 #include "analyze/why/cause/why_blocked_internal.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -95,6 +96,8 @@ static struct why_verdict by_meaning(struct why_walk *walk, struct why_blocked *
 		/* Who continues a stopped thread need not be who stopped it. */
 		return why_blocked_end(walk, blocked, WHY_STOPPED, WHY_GRADE_LIKELY,
 				       thread ? blocked->waker.thread : MODEL_NONE);
+	case MEANING_FROZEN:
+		return why_blocked_at_freeze(walk, blocked);
 	case MEANING_GPU:
 		return why_blocked_end(walk, blocked, WHY_GPU, WHY_GRADE_LIKELY, blocked->thread);
 	case MEANING_SERVER:
@@ -132,6 +135,21 @@ static bool owner_is_old(const struct model *model, uint32_t owner,
 	return own && (own->before || own->from_ts <= wait->from_ts);
 }
 
+#define ENDED_TEXT "thread %" PRIu32 " had it when it ended"
+
+/* Nobody can release the lock any more. */
+static struct why_verdict at_ended(struct why_walk *walk, struct why_blocked *blocked,
+				   uint32_t owner)
+{
+	char text[64];
+	int len = snprintf(text, sizeof(text), ENDED_TEXT, model_pid_real(walk->model, owner));
+
+	blocked->kind = WAIT_MUTEX;
+	walk->path[walk->depth - 1].meaning = strtab_put(walk->why->texts, text, (size_t)len);
+	blocked->object = why_blocked_object_with(walk, blocked->object, text);
+	return why_blocked_end(walk, blocked, WHY_LOCK, WHY_GRADE_LIKELY, MODEL_NONE);
+}
+
 /* The wait goes on when the capture ends, and the memory of the program says who owns the lock.
  * Undecided if it does not. */
 static struct why_verdict at_owned(struct why_walk *walk, struct why_blocked *blocked)
@@ -144,6 +162,8 @@ static struct why_verdict at_owned(struct why_walk *walk, struct why_blocked *bl
 
 	if (!wait || wait->from_ts != blocked->interval->from_ts)
 		return WHY_UNDECIDED;
+	if (why_hang_is_orphan(walk->model, walk->names, wait))
+		return at_ended(walk, blocked, wait->ended);
 	owner = why_hang_owner(walk->model, walk->names, wait, &sure);
 	if (owner == MODEL_NONE || !model_is_traced(walk->model, owner))
 		return WHY_UNDECIDED;
@@ -376,6 +396,9 @@ static struct why_verdict by_kind(struct why_walk *walk, struct why_blocked *blo
 		return why_blocked_end_held(walk, blocked, blocked->waker.thread);
 	if (blocked->by_signal && !given_up)
 		return why_blocked_signalled(walk, blocked);
+	/* It was frozen while it waited; we do not know since when. */
+	if (why_blocked_is_thawed(blocked))
+		return why_blocked_at_freeze(walk, blocked);
 	switch (blocked->kind) {
 	case WAIT_STOPPED:
 		return why_blocked_at_stop(walk, blocked);
@@ -737,6 +760,12 @@ static struct why_verdict at_silence(struct why_walk *walk, struct why_blocked *
 	return verdict.kind == WHY_VERDICT_NONE ? why_blocked_silent(walk, blocked) : verdict;
 }
 
+/* While a thread is stopped or frozen, it does not wait for what its system call is for. */
+static bool is_stop(const struct meaning *meaning)
+{
+	return meaning->rule == MEANING_STOPPED || meaning->rule == MEANING_FROZEN;
+}
+
 struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_stretch *stretch)
 {
 	uint32_t thread = stretch->thread;
@@ -765,8 +794,7 @@ struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_s
 	blocked.kind = wait_kind_of(&blocked.facts);
 	if (blocked.wait)
 		why_stack_meaning(walk, blocked.wait->kernel_stack, &blocked.stack);
-	/* While the thread is stopped, it does not wait for the object of its system call. */
-	if (blocked.kind != WAIT_STOPPED && blocked.stack.meaning.rule != MEANING_STOPPED)
+	if (blocked.kind != WAIT_STOPPED && !is_stop(&blocked.stack.meaning))
 		blocked.object = object_of(walk, &blocked);
 	find_program_lock(walk, &blocked);
 	why_file_lock_find(walk, &blocked);
@@ -775,7 +803,7 @@ struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_s
 	find_waiting(walk, &blocked);
 	of_call = stretch->await.sync != MODEL_NONE && !why_await_polls(walk, &stretch->await) &&
 		  is_of_call(&blocked);
-	if (!of_call && blocked.stack.meaning.rule != MEANING_STOPPED) {
+	if (!of_call && !is_stop(&blocked.stack.meaning)) {
 		find_end(walk, &blocked, step);
 		if (!blocked.missed && why_blocked_find_ready(walk, &blocked, step->series_last))
 			step->object = blocked.object = object_of(walk, &blocked);

@@ -128,6 +128,10 @@ bool why_go_is_any(struct why_walk *walk, const struct why_blocked *blocked);
 /* Sleeping, stopped, or held by waffle-bpf; in why_stopped.c. */
 struct why_verdict why_blocked_at_sleep(struct why_walk *walk, struct why_blocked *blocked);
 struct why_verdict why_blocked_at_stop(struct why_walk *walk, struct why_blocked *blocked);
+/* Whether the freezer of the cgroup ended the wait. */
+bool why_blocked_is_thawed(const struct why_blocked *blocked);
+/* The cgroup of the thread was frozen. */
+struct why_verdict why_blocked_at_freeze(struct why_walk *walk, struct why_blocked *blocked);
 /* What it waited for did not come, and the process that should have sent it is stopped. The chain
  * continues there. Undecided if none is. */
 struct why_verdict why_blocked_at_halted(struct why_walk *walk, struct why_blocked *blocked);

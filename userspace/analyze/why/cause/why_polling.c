@@ -108,6 +108,25 @@ static bool checks_before(const struct why_walk *walk, uint32_t thread, size_t i
 	return false;
 }
 
+/* The call in which the thread waits between a sleep and the next one; -1: it does not, or for a
+ * lock, which may protect what it checks. */
+static int16_t waits_after(const struct why_walk *walk, uint32_t thread, size_t index)
+{
+	const struct why_thread *of = &walk->intervals.threads[thread];
+	int16_t sleep = of->intervals.data[index].syscall, call = -1;
+
+	for (size_t i = index + 1; i < of->intervals.len && i <= index + BETWEEN_MAX; i++) {
+		if (of->intervals.data[i].state != WAFFLE_THREAD_BLOCKED)
+			continue;
+		call = of->intervals.data[i].syscall;
+		break;
+	}
+	if (call < 0 || call == sleep || call >= WHY_SYSCALLS ||
+	    walk->calls[call] == WAIT_CALL_FUTEX)
+		return -1;
+	return call;
+}
+
 /* Limit of the samples to examine between two sleeps. */
 #define SAMPLES_MAX 8
 
@@ -147,6 +166,8 @@ struct why_polls why_polls_of(const struct why_walk *walk, const struct why_bloc
 				     of->intervals.data[next].from_ts, blocked->interval->syscall);
 	} else {
 		polls.ran_ns = 0;
+		polls.waited = waits_after(walk, blocked->thread, blocked->index);
+		polls.waited_votes = polls.waited >= 0;
 		if (!checks_before(walk, blocked->thread, blocked->index))
 			return polls;
 	}

@@ -174,6 +174,35 @@ static struct why_verdict fault_verdict(struct why_walk *walk, const struct why_
 			       grade, running->of->thread, file);
 }
 
+/* ---- samples ---- */
+
+/* A record says how long its faults took together, and not when each was. So its piece, and that of
+ * the code after it, have the samples of all of the record's time, each those of its kind. */
+static struct why_sampling sampling_of_faults(struct why_running *running, uint64_t ns)
+{
+	uint64_t end = running->at + ns, until = running->fault->to_ts;
+	struct why_sampling sampling = {.from_ts = running->faults_from_ts > running->at
+							   ? running->faults_from_ts
+							   : running->at,
+					.faults = true};
+
+	until = until > end ? until : end;
+	sampling.to_ts = until < running->of->to ? until : running->of->to;
+	if (sampling.to_ts > running->faults_from_ts)
+		running->faults_from_ts = sampling.to_ts;
+	return sampling;
+}
+
+static struct why_sampling sampling_of_code(struct why_running *running, uint64_t until)
+{
+	struct why_sampling sampling = {.from_ts = running->code_from_ts,
+					.to_ts = until,
+					.faults_from_ts = running->faults_from_ts};
+
+	running->code_from_ts = until;
+	return sampling;
+}
+
 /* ---- pieces ---- */
 
 struct why_running why_running_begin(const struct why_walk *walk, const struct why_stretch *stretch)
@@ -182,6 +211,8 @@ struct why_running why_running_begin(const struct why_walk *walk, const struct w
 		.of = stretch,
 		.at = stretch->from,
 		.fault = why_fault_during(walk->model, stretch->thread, stretch->from, stretch->to),
+		.code_from_ts = stretch->from,
+		.faults_from_ts = stretch->from,
 	};
 }
 
@@ -198,6 +229,7 @@ bool why_running_next(struct why_walk *walk, struct why_running *running,
 		fault = fault_from(walk, running, &ns);
 		if (running->at == fault) {
 			*verdict = fault_verdict(walk, running, ns);
+			verdict->sampling = sampling_of_faults(running, ns);
 			running->at += ns;
 			running->fault++;
 			return true;
@@ -209,6 +241,7 @@ bool why_running_next(struct why_walk *walk, struct why_running *running,
 							  &running->stolen_grade);
 		if (running->at < until) {
 			*verdict = code_verdict(walk, running, until);
+			verdict->sampling = sampling_of_code(running, until);
 			running->at = until;
 			return true;
 		}

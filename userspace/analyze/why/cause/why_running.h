@@ -14,7 +14,9 @@ struct why_running {
 	const struct why_stretch *of;
 	uint64_t at;                     /* begin of the next piece */
 	const struct model_fault *fault; /* the next one, or NULL */
-	uint64_t stolen_until;           /* after `at`: the time until then is stolen */
+	/* The samples before these times are taken: those in code, and those in page faults. */
+	uint64_t code_from_ts, faults_from_ts;
+	uint64_t stolen_until; /* after `at`: the time until then is stolen */
 	enum why_grade stolen_grade;
 };
 struct why_running why_running_begin(const struct why_walk *walk,

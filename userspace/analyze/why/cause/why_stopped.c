@@ -15,17 +15,13 @@
 #include "analyze/why/why_walk_types.h"
 #include "target/process/descriptors.h"
 #include "util/memory.h"
+#include "util/search.h"
 
 struct why_verdict why_blocked_at_sleep(struct why_walk *walk, struct why_blocked *blocked)
 {
 	enum why_grade grade = blocked->waker.interrupt ? WHY_GRADE_CERTAIN : WHY_GRADE_LIKELY;
 	struct why_verdict verdict;
 
-	/* It was frozen while it slept; we do not know since when. */
-	if (!blocked->waker.interrupt && blocked->waker.thread != MODEL_NONE &&
-	    blocked->waker.hints & WHY_HINT_THAW)
-		return why_blocked_end(walk, blocked, WHY_STOPPED, WHY_GRADE_LIKELY,
-				       blocked->waker.thread);
 	/* A timer's interrupt ends a sleep. */
 	if (blocked->file_lock)
 		verdict = why_blocked_at_file_lock(walk, blocked);
@@ -35,6 +31,55 @@ struct why_verdict why_blocked_at_sleep(struct why_walk *walk, struct why_blocke
 		verdict = why_blocked_end(walk, blocked, WHY_SLEEP, grade, blocked->thread);
 	verdict.polls = why_polls_of(walk, blocked);
 	return verdict;
+}
+
+/* ---- frozen ---- */
+
+#define FROZEN_TEXT "its cgroup was frozen"
+
+/* The cgroup with a freezer of the process; 0: it has none, or one in each version of cgroups. */
+static uint64_t freezer_of(const struct model *model, uint32_t pid)
+{
+	const struct model_io_limit *all = model->io_limits.data;
+	size_t len = model->io_limits.len;
+	uint64_t found = 0;
+
+	for (size_t i = lower_bound(len, k, all[k].pid < pid); i < len && all[i].pid == pid; i++) {
+		if (!(all[i].kind & WAFFLE_IO_LIMIT_FREEZER) || all[i].cgroup == found)
+			continue;
+		if (found)
+			return 0;
+		found = all[i].cgroup;
+	}
+	return found;
+}
+
+static uint32_t frozen_text(struct why_walk *walk, const struct why_blocked *blocked)
+{
+	uint64_t cgroup = freezer_of(walk->model, walk->model->threads.data[blocked->thread].pid);
+	char text[512];
+	int len = snprintf(text, sizeof(text), FROZEN_TEXT);
+
+	if (cgroup)
+		len = snprintf(text, sizeof(text), "its cgroup %.400s was frozen",
+			       strtab_get(walk->why->texts, why_cgroup(walk, cgroup)));
+	return strtab_put(walk->why->texts, text, (size_t)len);
+}
+
+bool why_blocked_is_thawed(const struct why_blocked *blocked)
+{
+	return blocked->kind != WAIT_STOPPED && !blocked->waker.interrupt &&
+	       blocked->waker.thread != MODEL_NONE && blocked->waker.hints & WHY_HINT_THAW;
+}
+
+struct why_verdict why_blocked_at_freeze(struct why_walk *walk, struct why_blocked *blocked)
+{
+	bool thread = blocked->waker.thread != MODEL_NONE && !blocked->waker.interrupt;
+
+	blocked->object = frozen_text(walk, blocked);
+	/* Who thaws the cgroup need not be who has frozen it. */
+	return why_blocked_end(walk, blocked, WHY_STOPPED, WHY_GRADE_LIKELY,
+			       thread ? blocked->waker.thread : MODEL_NONE);
 }
 
 /* ---- stopped ---- */

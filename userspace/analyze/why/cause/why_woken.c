@@ -164,12 +164,21 @@ struct why_verdict why_blocked_silent(struct why_walk *walk, struct why_blocked 
 
 /* ---- woken ---- */
 
+/* Whether the thread that ended the wait did so by releasing a lock: of a file, or of memory that
+ * processes share. */
+static bool is_for_lock(const struct why_blocked *blocked)
+{
+	return blocked->kind == WAIT_MUTEX && (blocked->facts.call == WAIT_CALL_FILE_LOCK ||
+					       futex_use_is_lock(blocked->facts.futex));
+}
+
 /* Ends the chain at a thread that was not recorded. If it is a thread of the kernel, its work says
  * what was waited for. */
 static struct why_verdict end_outside(struct why_walk *walk, const struct why_blocked *blocked,
 				      uint32_t thread)
 {
 	uint32_t work, object;
+	enum why_cause cause = WHY_NOT_RECORDED;
 	enum worker_for what;
 	bool writes;
 
@@ -192,7 +201,11 @@ static struct why_verdict end_outside(struct why_walk *walk, const struct why_bl
 		object = work ?: blocked->object;
 		if (writes && blocked->object) /* the file says more than that somebody writes */
 			object = blocked->object;
-		return why_verdict_end(walk, writes ? WHY_DISK_WRITE : WHY_NOT_RECORDED,
+		if (writes)
+			cause = WHY_DISK_WRITE;
+		else if (!work && is_for_lock(blocked))
+			cause = WHY_LOCK;
+		return why_verdict_end(walk, cause,
 				       why_grade_least(blocked->grade, WHY_GRADE_LIKELY), thread,
 				       object);
 	}

@@ -73,6 +73,13 @@ static bool is_refused(const struct model *model, const struct model_open_wait *
 	       HAS_FUNCTION(stack, "__pthread_mutex_lock_full", "pthread_mutex_lock_full");
 }
 
+/* The word of any futex, and those behind it, may look like a mutex. */
+static bool is_orphan(const struct model_open_wait *wait, const struct stack_functions *stack)
+{
+	return wait->ended && HAS_FUNCTION(stack, "pthread_mutex_", "__pthread_mutex_",
+					   "___pthread_mutex_", "__GI___pthread_mutex_");
+}
+
 /* A lock of Python serves for its condition variables and joins, too. */
 static enum why_awaited python_awaited(const struct stack_functions *stack)
 {
@@ -108,6 +115,8 @@ enum why_awaited why_awaited_by(const struct model *model, struct stack_names *n
 		return WHY_AWAITS_UNKNOWN;
 	if (is_refused(model, wait, &stack))
 		return WHY_AWAITS_NOTHING;
+	if (is_orphan(wait, &stack))
+		return WHY_AWAITS_ENDED;
 	if (stack_names_has_jvm(names, model->threads.data[wait->thread].pid) &&
 	    why_lock_of_java(stack.functions, stack.count))
 		return WHY_AWAITS_MONITOR;

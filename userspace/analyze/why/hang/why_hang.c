@@ -38,6 +38,12 @@ uint32_t why_hang_owner(const struct model *model, struct stack_names *names,
 	return use == FUTEX_USE_OTHER || use == FUTEX_USE_ENDS ? MODEL_NONE : wait->owner;
 }
 
+bool why_hang_is_orphan(const struct model *model, struct stack_names *names,
+			const struct model_open_wait *wait)
+{
+	return wait->ended && why_awaited_by(model, names, wait) == WHY_AWAITS_ENDED;
+}
+
 bool why_hang_is_lock(const struct model *model, struct stack_names *names,
 		      const struct model_open_wait *wait)
 {
@@ -118,7 +124,7 @@ static struct ranked rank(const struct why_hangs *hangs, const struct model *mod
 		.deadlock = hung->deadlock, .ns = wait->ts - wait->from_ts, .old = index};
 
 	if (hung->deadlock == MODEL_NONE)
-		ranked.kind = hung->awaits == WHY_AWAITS_NOTHING                  ? 1
+		ranked.kind = why_awaits_in_vain(hung->awaits)                    ? 1
 			      : hung->stuck                                       ? 2
 			      : hung->owner != MODEL_NONE                         ? 3
 			      : wait->task_state & WAFFLE_TASK_UNINTERRUPTIBLE    ? 4
@@ -177,6 +183,7 @@ void why_hangs_find(struct why_hangs *hangs, const struct model *model, struct s
 		if (hung.owner != MODEL_NONE)
 			hung.next = wait_of(model, hung.owner);
 		hangs->stopped += hung.awaits == WHY_AWAITS_NOTHING;
+		hangs->ended += hung.awaits == WHY_AWAITS_ENDED;
 		vec_add(&hangs->waits, hung);
 	}
 	deadlocks_find(hangs);

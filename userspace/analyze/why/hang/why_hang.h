@@ -24,6 +24,7 @@ enum why_awaited {
 	WHY_AWAITS_MONITOR, /* that of an object of Java */
 	WHY_AWAITS_PROGRAM, /* a lock that the program made itself: see why_lock_names.h */
 	WHY_AWAITS_ANSWER,  /* what another program has to answer, in the same way */
+	WHY_AWAITS_ENDED,   /* a mutex whose owner has ended, so that nobody can release it */
 	WHY_AWAITS_NOTHING, /* the C library stopped the thread: the kernel refused its lock */
 };
 
@@ -36,7 +37,8 @@ struct why_hung {
 	bool sure;         /* a function of the stack shows that it is a lock, or the kernel does */
 	uint32_t deadlock; /* index in `deadlocks`; MODEL_NONE: it is in none */
 	enum why_awaited awaits;
-	/* It is in a deadlock, or the C library stopped it, or it waits for such a thread. Or it
+	/* It is in a deadlock, or the C library stopped it, or its lock's owner has ended, or it
+	 * waits for such a thread. Or it
 	 * may be so: for all of the capture it has waited for a lock or the end of a thread. */
 	bool stuck;
 };
@@ -56,19 +58,26 @@ struct why_standstill {
 };
 
 struct why_hangs {
-	/* Those in a deadlock first, in its order; then those that the C library stopped; then
+	/* Those in a deadlock first, in its order; then those that the C library stopped, and those
+	 * for a lock of a thread that has ended; then
 	 * others that are stuck; then those with an owner; then uninterruptible ones; then the
 	 * others, those of the JVM's own threads at last. Of each kind the longest first. */
 	VEC(struct why_hung) waits;
 	VEC(struct why_deadlock) deadlocks;
 	VEC(struct why_standstill) standstills; /* without processes that have one of the others */
 	uint32_t stopped; /* the number of threads that the C library stopped */
+	uint32_t ended;   /* the number of those that wait for a lock of a thread that has ended */
 };
 
 /* The owner that an open wait of a model says, unless the functions of its stack show that the wait
  * is for something else. MODEL_NONE: unknown. *sure as in struct why_hung. `names` may be NULL. */
 uint32_t why_hang_owner(const struct model *model, struct stack_names *names,
 			const struct model_open_wait *wait, bool *sure);
+
+/* Whether functions of the stack show that an open wait is for a mutex, whose owner has ended.
+ * `names` may be NULL. */
+bool why_hang_is_orphan(const struct model *model, struct stack_names *names,
+			const struct model_open_wait *wait);
 
 /* Whether functions of the stack show that an open wait is for a lock of the process, whose owner
  * is not recorded. `names` may be NULL. */

@@ -10,6 +10,12 @@
 enum why_awaited why_awaited_by(const struct model *model, struct stack_names *names,
 				const struct model_open_wait *wait);
 
+/* Whether a wait can't end, whatever the other threads do. */
+static inline bool why_awaits_in_vain(enum why_awaited awaits)
+{
+	return awaits == WHY_AWAITS_NOTHING || awaits == WHY_AWAITS_ENDED;
+}
+
 /* Whether a wait of a process's only thread can never end: it is for a lock, or for something else
  * that only another thread could do. */
 static inline bool why_awaits_lock(enum why_awaited awaits)

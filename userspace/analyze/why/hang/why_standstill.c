@@ -98,7 +98,7 @@ static bool has_always_waited(const struct model *model, const struct why_hung *
 {
 	const struct model_open_wait *wait = open_wait(model, hung);
 
-	if (hung->deadlock != MODEL_NONE || hung->awaits == WHY_AWAITS_NOTHING)
+	if (hung->deadlock != MODEL_NONE || why_awaits_in_vain(hung->awaits))
 		return true;
 	if (!is_alive(&model->threads.data[wait->thread]))
 		return false;
@@ -146,7 +146,8 @@ struct process_waits {
 	 * may hold; and the threads that may be such. */
 	struct map locks, passed;
 	uint32_t holders;
-	bool deadlock; /* or a thread that the C library has stopped: all that is known */
+	/* There is one, or a thread whose wait can't end otherwise: all that is known. */
+	bool deadlock;
 };
 
 static int live_compare(const void *left, const void *right)
@@ -162,7 +163,7 @@ static void add_wait(struct process_waits *all, const struct why_hung *hung,
 		     const struct model_open_wait *wait)
 {
 	all->inside += is_inside(wait);
-	all->deadlock |= hung->deadlock != MODEL_NONE || hung->awaits == WHY_AWAITS_NOTHING;
+	all->deadlock |= hung->deadlock != MODEL_NONE || why_awaits_in_vain(hung->awaits);
 	all->stuck += hung->stuck;
 	if (!hung->stuck)
 		all->holders += wait->before;

@@ -77,6 +77,11 @@ static const struct {
 	{"__vma_enter_locked", WHY_HINT_READERS},
 	{"thaw_task", WHY_HINT_THAW},
 	{"__thaw_task", WHY_HINT_THAW},
+	{"asm_exc_page_fault", WHY_HINT_FAULT},
+	{"exc_page_fault", WHY_HINT_FAULT},
+	{"do_user_addr_fault", WHY_HINT_FAULT},
+	{"do_page_fault", WHY_HINT_FAULT},
+	{"handle_mm_fault", WHY_HINT_FAULT},
 };
 
 static uint32_t hints_of(const char *symbol)
@@ -244,9 +249,22 @@ static uint32_t stack_hints(const struct why_walk *walk, uint32_t number)
 		uint32_t found = map_get(&walk->kernel_hints, stack->addresses[i]);
 
 		if (found != MAP_NONE)
-			hints |= found;
+			hints |= found & ~WHY_HINT_FAULT;
 	}
 	return hints;
+}
+
+bool why_stack_is_fault(const struct why_walk *walk, uint32_t number)
+{
+	const struct store_stack *stack = store_reader_stack(walk->model->reader, number);
+
+	for (uint32_t i = 0; stack && i < stack->count; i++) {
+		uint32_t found = map_get(&walk->kernel_hints, stack->addresses[i]);
+
+		if (found != MAP_NONE && found & WHY_HINT_FAULT)
+			return true;
+	}
+	return false;
 }
 
 /* Limit of kernel frames per stack; the kernel takes at most 127. */

@@ -25,6 +25,7 @@ enum why_hint {
 	WHY_HINT_TIMERS = 16384,  /* a timer of the kernel expired; whose it is is not known */
 	WHY_HINT_ALARM = 32768,   /* a timer of a process expired and sent its signal */
 	WHY_HINT_TCP = 65536,     /* a packet for an established TCP connection */
+	WHY_HINT_FAULT = 131072,  /* a page fault: only why_stack_is_fault() uses it */
 };
 
 /* Makes the walk ready. `like`: another walk of the model, which lives longer and shares what never
@@ -49,6 +50,8 @@ bool why_is_only_thread(const struct why_walk *walk, uint32_t thread);
 uint32_t why_only_other_thread(const struct why_walk *walk, uint32_t thread);
 /* Index in walk->traced of the first thread of a process. */
 size_t why_traced_of(const struct why_walk *walk, uint32_t pid);
+/* Whether the kernel handles a page fault on a stack. */
+bool why_stack_is_fault(const struct why_walk *walk, uint32_t stack);
 /* Looks up what a kernel stack says about a wait. */
 void why_stack_meaning(struct why_walk *walk, uint32_t stack, struct why_stack *meaning);
 /* Returns the text of what a thread of the kernel does, by its name, such as "kernel: memory

@@ -28,6 +28,7 @@ enum meaning_rule {
 	MEANING_CHILD,  /* the waker is a child that had to run or end */
 	MEANING_PIPE,   /* the waker has opened the other end of a pipe */
 	MEANING_STOPPED,
+	MEANING_FROZEN, /* its cgroup was frozen */
 	MEANING_GPU,
 	MEANING_SERVER,  /* possibly another machine */
 	MEANING_READ,    /* reads a device */

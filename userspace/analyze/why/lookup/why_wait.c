@@ -35,6 +35,8 @@ static const struct {
 	{WAIT_CALL_FSYNC, "fsync fdatasync "},
 	{WAIT_CALL_MSYNC, "msync "},
 	{WAIT_CALL_FILE_LOCK, "flock fcntl "},
+	{WAIT_CALL_QUEUE_READ, "mq_timedreceive "},
+	{WAIT_CALL_QUEUE_WRITE, "mq_timedsend "},
 };
 
 enum wait_call wait_call_of(const char *name)
@@ -54,13 +56,15 @@ bool wait_has_descriptor(const struct wait_facts *facts)
 {
 	return facts->call == WAIT_CALL_READ || facts->call == WAIT_CALL_WRITE ||
 	       facts->call == WAIT_CALL_IOCTL || facts->call == WAIT_CALL_SOCKET ||
-	       facts->call == WAIT_CALL_SEND || facts->call == WAIT_CALL_FSYNC;
+	       facts->call == WAIT_CALL_SEND || facts->call == WAIT_CALL_FSYNC ||
+	       facts->call == WAIT_CALL_QUEUE_READ || facts->call == WAIT_CALL_QUEUE_WRITE;
 }
 
 bool wait_is_for_room(const struct wait_facts *facts, enum wait_kind kind)
 {
 	return (kind == WAIT_PIPE || kind == WAIT_SOCKET) &&
-	       (facts->call == WAIT_CALL_WRITE || facts->call == WAIT_CALL_SEND);
+	       (facts->call == WAIT_CALL_WRITE || facts->call == WAIT_CALL_SEND ||
+		facts->call == WAIT_CALL_QUEUE_WRITE);
 }
 
 bool wait_is_for_connecting(const struct store_object *object)
@@ -236,6 +240,9 @@ enum wait_kind wait_kind_of(const struct wait_facts *facts)
 		return kind_by_state(facts, WAIT_FILE_WRITE);
 	case WAIT_CALL_FILE_LOCK:
 		return WAIT_MUTEX;
+	case WAIT_CALL_QUEUE_READ:
+	case WAIT_CALL_QUEUE_WRITE:
+		return WAIT_PIPE;
 	case WAIT_CALL_OTHER:
 		break;
 	}

@@ -12,7 +12,7 @@ enum wait_kind {
 	WAIT_MUTEX, /* its waker held the lock */
 	WAIT_FUTEX, /* a condition variable, semaphore, join, … */
 	WAIT_GIL,   /* Python's interpreter lock */
-	WAIT_PIPE,
+	WAIT_PIPE,  /* or a message queue */
 	WAIT_SOCKET,
 	WAIT_POLL,
 	WAIT_TIMER,
@@ -95,6 +95,8 @@ enum wait_call {
 	WAIT_CALL_FSYNC,
 	WAIT_CALL_MSYNC,
 	WAIT_CALL_FILE_LOCK,
+	WAIT_CALL_QUEUE_READ, /* a POSIX message queue */
+	WAIT_CALL_QUEUE_WRITE,
 };
 
 /* The class of a system call by its name; name NULL: unknown. */

@@ -2,6 +2,7 @@
 /* The samples of the running time that a part sums up. */
 #include "analyze/why/parts/why_sampled.h"
 
+#include "analyze/why/lookup/why_evidence.h"
 #include "analyze/why/why_verdict.h"
 #include "analyze/why/why_walk_types.h"
 #include "util/memory.h"
@@ -18,26 +19,39 @@ static size_t sample_after(struct why_walk *walk, uint32_t thread, uint64_t ts)
 	return walk->sample_found;
 }
 
-/* Page faults and waits for other ranks are not the work of the thread's code. */
-static bool is_code(const struct why_verdict *verdict, const struct why_step *step)
+/* Waits for other ranks are not the work of the thread's code. */
+static bool is_own_work(const struct why_verdict *verdict, const struct why_step *step)
 {
-	return step->state == WAFFLE_THREAD_RUNNING && verdict->thread == step->thread &&
-	       verdict->cause != WHY_PAGE_FAULT_MINOR && verdict->cause != WHY_PAGE_FAULT_MAJOR;
+	return step->state == WAFFLE_THREAD_RUNNING && verdict->thread == step->thread;
+}
+
+/* Whether a sample is of the kind that the verdict is about. */
+static bool is_wanted(const struct why_walk *walk, const struct why_sampling *sampling,
+		      const struct model_sample *sample)
+{
+	bool fault = sample->kernel && why_stack_is_fault(walk, sample->kernel_stack);
+
+	if (!sampling->faults && sample->ts >= sampling->faults_from_ts)
+		return true;
+	return fault == sampling->faults;
 }
 
 void why_sampled_add(struct why_walk *walk, struct why_sum *sum, const struct why_verdict *verdict)
 {
 	const struct why_step *step = &walk->path[walk->depth - 1];
+	const struct why_sampling *sampling = &verdict->sampling;
 	const struct model *model = walk->model;
 
-	if (!model->samples.len || !is_code(verdict, step))
+	if (!model->samples.len || !is_own_work(verdict, step))
 		return;
-	for (size_t i = sample_after(walk, step->thread, step->from_ts);
+	for (size_t i = sample_after(walk, step->thread, sampling->from_ts);
 	     i < model->samples.len && model->samples.data[i].thread == step->thread &&
-	     model->samples.data[i].ts < step->to_ts;
+	     model->samples.data[i].ts < sampling->to_ts;
 	     i++) {
 		uint32_t node = (uint32_t)walk->sampled.len;
 
+		if (!is_wanted(walk, sampling, &model->samples.data[i]))
+			continue;
 		vec_add(&walk->sampled, (struct why_sampled){(uint32_t)i, MODEL_NONE});
 		if (sum->sampled_first == MODEL_NONE)
 			sum->sampled_first = node;

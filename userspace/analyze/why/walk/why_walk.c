@@ -7,6 +7,7 @@
 #include "analyze/why/await/why_await.h"
 #include "analyze/why/cause/why_blocked.h"
 #include "analyze/why/cause/why_go_answers.h"
+#include "analyze/why/cause/why_late.h"
 #include "analyze/why/cause/why_running.h"
 #include "analyze/why/lookup/why_cpus.h"
 #include "analyze/why/lookup/why_evidence.h"
@@ -165,6 +166,9 @@ static void add_contention(struct why_walk *walk, const struct contention *part)
 		step->from_cpu = interval->cpu;
 	if (!interval->woken && part->from == interval->from_ts)
 		step->preemptor = interval->by;
+	verdict = part->idle ? why_late_for_room(walk, part->of) : WHY_UNDECIDED;
+	if (verdict.kind != WHY_VERDICT_NONE)
+		return conclude(walk, &verdict);
 	if (model_is_own(walk->model, culprit))
 		object = walk->own_cpu_text;
 	if (!object)
