@@ -29,6 +29,18 @@ static void text_json(struct json *json, const char *key, const char *text)
 		json_null(json);
 }
 
+static void children_json(struct json *json, const struct model *model,
+			  const struct model_open_wait *wait)
+{
+	uint32_t children[WHY_CHILDREN];
+	uint32_t count = why_hang_children(model, wait, children);
+
+	if (!count)
+		return;
+	json_field_u64(json, "child_count", count);
+	why_thread_json(json, model, "child", children[0]);
+}
+
 static void wait_json(struct json *json, const struct why_hung *hung, const struct hang_view *view)
 {
 	const struct model_open_wait *wait = &view->model->open_waits.data[hung->wait];
@@ -64,6 +76,7 @@ static void wait_json(struct json *json, const struct why_hung *hung, const stru
 	else
 		json_u64(json, hung->deadlock);
 	json_field_bool(json, "stuck", hung->stuck);
+	children_json(json, view->model, wait);
 	if (wait->tracer != MODEL_NONE)
 		why_thread_json(json, view->model, "tracer", wait->tracer);
 	stack_json(json, view, "user_stack", wait->user_stack, wait->ts);
