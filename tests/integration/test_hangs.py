@@ -453,13 +453,18 @@ if sys.argv[1] == "condition":
     with ready:
         ready.wait()
 read, write = os.pipe()
+errors, to_errors = os.pipe()
 if not os.fork():
     print("child", os.getpid(), flush=True)
     os.close(read)
+    os.close(errors)
     time.sleep(1000)
 os.close(write)
+os.close(to_errors)
 poll = select.poll()
 poll.register(read, select.POLLIN)
+if sys.argv[1] == "two":
+    poll.register(errors, select.POLLIN)
 if sys.argv[1] == "several":
     poll.register(0, 0)
 poll.poll()
@@ -485,9 +490,17 @@ def test_the_only_descriptor_of_a_poll_from_before_the_capture_is_named(waffle, 
     assert re.search(rf"pipe:\[\d+\] \(write end of process {child}, ", line), line
 
 
+def test_a_poll_of_two_pipes_names_the_process_at_the_other_ends(waffle, start):
+    """As subprocess.run(capture_output=True) polls the pipes that a daemon has inherited."""
+    line, child = first_cause_of_left(waffle, start, "two")
+    assert line.split()[5:7] == ["pipe", "unknown"], line
+    assert re.search(rf"2 descriptors: pipe:\[\d+\], pipe:\[\d+\] \(other ends of process {child}, ", line), line
+
+
 def test_of_several_descriptors_of_a_poll_none_is_guessed(waffle, start):
-    line, _ = first_cause_of_left(waffle, start, "several")
-    assert "unknown" in line and "pipe:" not in line, line
+    line, child = first_cause_of_left(waffle, start, "several")
+    assert line.split()[5:7] == ["unknown", "unknown"], line
+    assert re.search(rf"2 descriptors: .*\(pipe:\[\d+\]: write end of process {child}, ", line), line
 
 
 def test_a_wait_that_no_other_thread_is_left_to_end_says_so(waffle, start):
@@ -582,7 +595,65 @@ def test_a_named_pipe_that_nobody_reads_is_named_where_it_is_opened(waffle, star
     path = waffle.path()
     waffle.ok("attach", "--pid", program.pid, "--duration", "300ms", "-o", path, "--no-report")
     text = waffle.ok("why", path).stdout
-    assert f"blocked in openat on {tmp_path}/agent.fifo (fifo)" in text, text
+    assert f"blocked in openat on {tmp_path}/agent.fifo (fifo, nobody has opened it to read)" in text, text
+
+
+FULL_QUEUE = """
+import queue, sys, threading, time
+lines = queue.Queue(5)
+def collect():
+    for number in range(100):
+        lines.put(number)
+        time.sleep(0.02)
+threading.Thread(target=collect, name="collect", daemon=True).start()
+pipe = open(sys.argv[1], "w")
+"""
+
+
+def test_a_thread_whose_queue_nobody_empties_waits_for_the_only_other_one(waffle, start, tmp_path):
+    """The other one has opened a named pipe that nobody reads, before the queue was full."""
+    os.mkfifo(tmp_path / "metrics")
+    program = start(sys.executable, "-c", FULL_QUEUE, tmp_path / "metrics")
+    wait_until(lambda: len(os.listdir(f"/proc/{program.pid}/task")) == 2, "two threads")
+    time.sleep(0.5)
+    path = waffle.path()
+    waffle.ok("attach", "--pid", program.pid, "--duration", "500ms", "-o", path, "--no-report", "--stacks", "sched")
+    [collect] = [tid for tid in os.listdir(f"/proc/{program.pid}/task") if int(tid) != program.pid]
+    text = waffle.ok("why", "--thread", collect, path).stdout
+    first = next(line for line in text.splitlines() if line.startswith("   1. "))
+    assert first.split()[5] == "pipe" and "metrics (fifo, nobody has opened it to read)" in first, text
+    assert f"({program.pid}), which spent" in text, text
+
+
+HOLDER_DIED = """
+import multiprocessing, os, signal, time
+def work(lock, number):
+    time.sleep(0.1 * (number + 1))
+    with lock:
+        if not number:
+            os.kill(os.getpid(), signal.SIGKILL)
+if __name__ == "__main__":
+    multiprocessing.set_start_method("fork")
+    lock = multiprocessing.Lock()
+    workers = [multiprocessing.Process(target=work, args=(lock, number)) for number in range(3)]
+    for worker in workers:
+        worker.start()
+    print("ready", *(worker.pid for worker in workers), flush=True)
+    for worker in workers[1:]:
+        worker.join()
+"""
+
+
+@pytest.mark.parametrize("python", interpreters())
+def test_processes_whose_lock_died_with_its_holder_wait_for_each_other(waffle, start, python):
+    program = start(python, "-c", HOLDER_DIED)
+    dead = int(program.until("ready").split()[0])
+    time.sleep(0.6)
+    text = waffle.ok("why", "--pid", program.pid, "--duration", "500ms", "-o", waffle.path()).stdout
+    assert f"({dead}), child of " in text and "was ended by SIGKILL" in text, text
+    assert re.search(rf"may be a deadlock: all 3 threads of \S+ \({program.pid}\) and its descendants wait", text), text
+    assert re.search(rf"a lock of Python's multiprocessing: may be held by \S+ \({dead}\), which SIGKILL", text), text
+    assert re.search(rf"\({program.pid}\) blocked in wait4 for its child \S+ \(\d+\), since before", text), text
 
 
 CHILDREN = """

@@ -380,7 +380,7 @@ def test_who_opens_a_named_pipe_waits_for_its_other_end(first_cause, launch, tmp
     os.mkfifo(tmp_path / "events")
     process = launch(sys.executable, "-c", f"print(1, flush=True); open({str(tmp_path / 'events')!r})")
     time.sleep(0.2)
-    assert first_cause(process, "500ms") == ("pipe", "unknown", f"{tmp_path / 'events'} (fifo)")
+    assert first_cause(process, "500ms") == ("pipe", "unknown", f"{tmp_path / 'events'} (fifo, nobody has opened it to write)")
 
 
 SENDS = """

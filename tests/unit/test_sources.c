@@ -227,6 +227,46 @@ static void test_pipe_has_the_processes_that_hold_its_other_end(void **state)
 	close(ends[0]);
 }
 
+static void test_pipes_that_are_polled_have_the_processes_that_hold_all_other_ends(void **state)
+{
+	char text[256], expected[256], comm[16];
+	struct pipe_end found[2];
+	int ends[2][2];
+	pid_t child;
+
+	(void)state;
+	process_comm(getpid(), comm);
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(pipe(ends[i]), 0);
+		assert_true(pipe_end_opposite(&found[i], getpid(), ends[i][i]));
+	}
+	child = child_at(STDIN_FILENO);
+	close(ends[0][1]);
+	close(ends[1][0]);
+	assert_true(pipe_ends_find(found, 2, clock_monotonic_ns() + 10000000000ull));
+	pipe_ends_describe(text, sizeof(text), found, 2, true);
+	snprintf(expected, sizeof(expected), "other ends of process %d, %s", child, comm);
+	assert_string_equal(text, expected);
+	assert_int_equal(pipe_end_process(text), child);
+	assert_true(pipe_end_is_described(text));
+	pipe_ends_describe(text, sizeof(text), found, 2, false);
+	snprintf(
+		expected, sizeof(expected),
+		"pipe:[%llu]: write end of process %d, %s; pipe:[%llu]: read end of process %d, %s",
+		(unsigned long long)found[0].key.ino, child, comm,
+		(unsigned long long)found[1].key.ino, child, comm);
+	assert_string_equal(text, expected);
+	assert_int_equal(pipe_end_process(text), 0);
+	assert_false(pipe_end_is_described(text));
+	pipe_ends_describe(text, sizeof(text), found, 1, true);
+	snprintf(expected, sizeof(expected), "write end of process %d, %s", child, comm);
+	assert_string_equal(text, expected);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	close(ends[0][0]);
+	close(ends[1][1]);
+}
+
 static void test_ends_that_are_unclear_have_no_holders(void **state)
 {
 	char name[] = "/tmp/waffle-fifo-XXXXXX", path[64];
@@ -406,6 +446,8 @@ int main(void)
 		cmocka_unit_test(test_file_has_its_path_and_file_system),
 		cmocka_unit_test(test_terminal_has_the_ancestor_at_its_other_end),
 		cmocka_unit_test(test_pipe_has_the_processes_that_hold_its_other_end),
+		cmocka_unit_test(
+			test_pipes_that_are_polled_have_the_processes_that_hold_all_other_ends),
 		cmocka_unit_test(test_ends_that_are_unclear_have_no_holders),
 		cmocka_unit_test(test_pipe_is_known_by_its_inode_alone),
 		cmocka_unit_test(test_socket_has_both_its_ends),

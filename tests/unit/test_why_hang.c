@@ -2,6 +2,7 @@
 /* Cycles among open waits, and the chains of waits that do not end. */
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -25,7 +26,7 @@ static uint64_t end_ts = END_TS;
 
 /* A thread that waits in a system call from the begin of the capture, or `from_ts`, to its end. */
 struct hung {
-	uint32_t tid, owner, flags, stack, ended;
+	uint32_t tid, pid, owner, flags, stack, ended; /* pid 0: CAPTURE_PID */
 	int syscall;
 	uint64_t lock, expected, from_ts;
 };
@@ -33,14 +34,14 @@ struct hung {
 static void hang_add(struct capture *capture, const struct hung *hung)
 {
 	struct waffle_rec_state state = {.rec = {CAPTURE_START, hung->tid, WAFFLE_REC_STATE, 0},
-					 .tgid = CAPTURE_PID,
+					 .tgid = hung->pid ?: CAPTURE_PID,
 					 .state = WAFFLE_THREAD_BLOCKED,
 					 .task_state = S,
 					 .syscall = hung->syscall,
 					 .args = {hung->lock, FUTEX_MUTEX, hung->expected}};
 	struct waffle_rec_open_wait open = {.rec = {end_ts, hung->tid, WAFFLE_REC_OPEN_WAIT, 0},
 					    .from_ts = hung->from_ts,
-					    .lock = hung->lock,
+					    .lock = hung->syscall == NR_FUTEX ? hung->lock : 0,
 					    .user_stack = hung->stack,
 					    .owner_tid = hung->owner,
 					    .ended_tid = hung->ended,
@@ -1142,6 +1143,60 @@ static void test_a_wait_for_the_end_of_the_only_other_thread_goes_on_with_that(v
 	}
 }
 
+/* Thread 10 waits for the only other thread of its process, which has waited since before for
+ * something outside. It goes on with that, unless that may be a wait for work, or began later. */
+static void test_a_wait_goes_on_with_the_only_other_thread_that_hangs(void **state)
+{
+	static const struct {
+		uint32_t stack, flags;
+		int syscall;
+		uint64_t from_ts;
+		bool goes_on;
+	} rows[] = {{PY_WAIT, WAFFLE_OPEN_WAIT_INSIDE, NR_OPENAT, 0, true},
+		    {PY_LOCK, WAFFLE_OPEN_WAIT_INSIDE, NR_OPENAT, 0, false},
+		    {PY_WAIT, 0, NR_OPENAT, 0, false}, /* it may have a timeout */
+		    {PY_WAIT, WAFFLE_OPEN_WAIT_INSIDE, NR_ACCEPT, 0, false},
+		    {PY_WAIT, WAFFLE_OPEN_WAIT_INSIDE, NR_OPENAT, CAPTURE_START + 1000, false}};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		struct hung hung = {.tid = 10,
+				    .flags = rows[i].flags,
+				    .stack = rows[i].stack,
+				    .syscall = NR_FUTEX,
+				    .lock = 0x7000};
+		struct hung other = {
+			.tid = 11, .syscall = rows[i].syscall, .from_ts = rows[i].from_ts};
+		struct capture capture;
+		const struct why_part *part;
+		const struct why_step *step;
+		struct why *why;
+
+		threads_named(&capture, 10, 11);
+		stacks_add(&capture);
+		object(&capture, "/run/jobs", "fifo, nobody has opened it to read");
+		hang_add(&capture, &hung);
+		wait_details(&capture, END_TS, END_TS, 11, 1, 0, 0);
+		hang_add(&capture, &other);
+		why = ask(&capture, END_TS,
+			  &(struct why_query){.tid = 10,
+					      .from_ts = CAPTURE_START,
+					      .to_ts = END_TS,
+					      .names = &names});
+		part = part_of(why, 0);
+		step = &why->steps.data[part->step];
+		assert_int_equal(step->left, rows[i].goes_on);
+		assert_false(step->owned);
+		if (rows[i].goes_on) {
+			assert_int_equal(tid_of(why->model, step->by), 11);
+			assert_string_equal(why_causes[part->cause].name, "pipe");
+			assert_string_equal(strtab_get(why->texts, part->object),
+					    "/run/jobs (fifo, nobody has opened it to read)");
+		}
+		done(&capture, why);
+	}
+}
+
 /* The functions show what the wait is for, but not who has to end it. */
 static void test_an_open_wait_for_a_lock_of_the_program_names_the_lock_and_no_holder(void **state)
 {
@@ -1239,6 +1294,123 @@ static void process_add(struct capture *capture, uint32_t pid, uint32_t ppid, co
 
 	capture_must(store_writer_add_process(capture->writer, &process, &err), err);
 	named(capture, pid, pid, "t");
+}
+
+/* A poll() of pipes whose other ends one process holds goes on with that process, if it is traced.
+ * One of other lists says what it polls. */
+static void test_a_poll_of_pipes_goes_on_with_the_process_at_all_other_ends(void **state)
+{
+	static const char list[] = "2 descriptors: pipe:[1], pipe:[2]";
+	static const struct {
+		const char *detail;
+		uint32_t culprit;
+		const char *cause, *grade, *object;
+	} rows[] = {
+		{"other ends of process 20, t", 20, "sleep", "likely", ""},
+		{"other ends of process 99, t", 0, "pipe", "unknown",
+		 "2 descriptors: pipe:[1], pipe:[2] (other ends of process 99, t)"},
+		{"pipe:[1]: write end of process 20, t", 0, "unknown", "unknown",
+		 "2 descriptors: pipe:[1], pipe:[2] (pipe:[1]: write end of process 20, t)"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		struct capture capture;
+		struct why *why;
+
+		capture_begin(&capture, true);
+		process_add(&capture, 10, 1, "t");
+		process_add(&capture, 20, 10, "t");
+		object(&capture, list, rows[i].detail);
+		waits(&capture, CAPTURE_START, 0, 20, 0, S, NR_NANOSLEEP, 0, 0, 0);
+		waits(&capture, CAPTURE_START, 3, 10, 0, S, NR_POLL, 0x7000, 2, 0);
+		wait_details(&capture, CAPTURE_START, END_TS, 10, 1, 0, 0);
+		why = ask(
+			&capture, END_TS,
+			&(struct why_query){.tid = 10, .from_ts = CAPTURE_START, .to_ts = END_TS});
+		check_part(why, 0, rows[i].cause, END_TS - CAPTURE_START, rows[i].culprit,
+			   rows[i].grade, rows[i].object);
+		done(&capture, why);
+	}
+}
+
+/* Process 10 waits for its children 20 and 21, which wait for a lock that they share. */
+static void family_add(struct capture *capture, uint64_t number, bool killed)
+{
+	struct waffle_rec_exit end = {
+		.rec = {CAPTURE_START, 22, WAFFLE_REC_EXIT, 0}, .tgid = 22, .code = SIGKILL};
+
+	capture_begin(capture, true);
+	process_add(capture, 10, 1, "t");
+	for (uint32_t pid = 20; pid < 23; pid++)
+		process_add(capture, pid, 10, "t");
+	stacks_add(capture);
+	if (killed)
+		capture_add(capture, &end);
+	hang_add(capture,
+		 &(struct hung){.tid = 10, .pid = 10, .syscall = NR_WAIT4, .lock = number});
+	for (uint32_t pid = 20; pid < 22; pid++)
+		hang_add(capture, &(struct hung){.tid = pid,
+						 .pid = pid,
+						 .stack = PY_SHARED_LOCK,
+						 .syscall = NR_FUTEX,
+						 .lock = 0x7000});
+}
+
+static void test_a_family_of_which_all_wait_for_each_other_may_hang(void **state)
+{
+	const struct why_query query = {
+		.tid = 10, .from_ts = 0, .to_ts = UINT64_MAX, .names = &names};
+
+	(void)state;
+	for (int killed = 0; killed < 2; killed++) {
+		struct capture capture;
+		struct why *why;
+		char *text;
+
+		family_add(&capture, 20, killed);
+		why = ask(&capture, END_TS, &query);
+		text = text_of(&capture, hang_print_deadlocks);
+		if (killed) {
+			check_part(why, 0, "lock", END_TS - CAPTURE_START, 0, "likely",
+				   "a lock of Python's multiprocessing: may be held by t (22), "
+				   "which SIGKILL has ended");
+			assert_string_equal(
+				text, "may be a deadlock: all 3 threads of t (10) and its "
+				      "descendants wait for each other: for the end of a child, or "
+				      "a lock that they share, whose holder may have ended\n");
+		} else {
+			check_part(why, 0, "lock", END_TS - CAPTURE_START, 0, "likely",
+				   "a lock of Python's multiprocessing");
+			assert_string_equal(text, ""); /* nothing is known of process 22 */
+		}
+		free(text);
+		done(&capture, why);
+	}
+}
+
+static void test_an_open_wait_says_for_which_children_it_is(void **state)
+{
+	static const struct {
+		uint64_t number;
+		const char *text;
+	} rows[] = {
+		{21, "t (10) blocked in wait4 for its child t (21), since"},
+		{(uint32_t)-1, "t (10) blocked in wait4 for its children t (20), t (21), since"},
+		{0, "t (10) blocked in wait4, since"}}; /* those of its group */
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		struct capture capture;
+		char *text;
+
+		family_add(&capture, rows[i].number, true);
+		capture_load(&capture, END_TS);
+		text = text_of(&capture, print_waits);
+		assert_non_null(strstr(text, rows[i].text));
+		free(text);
+		capture_free(&capture);
+	}
 }
 
 #define T WAFFLE_TASK_STOPPED
@@ -1412,6 +1584,10 @@ int main(void)
 		cmocka_unit_test(test_owners_and_times_of_any_kind_are_read),
 		cmocka_unit_test(test_a_mutex_whose_owner_has_ended_is_never_released),
 		cmocka_unit_test(test_open_waits_have_the_file_that_was_read_at_the_end),
+		cmocka_unit_test(test_a_wait_goes_on_with_the_only_other_thread_that_hangs),
+		cmocka_unit_test(test_a_poll_of_pipes_goes_on_with_the_process_at_all_other_ends),
+		cmocka_unit_test(test_a_family_of_which_all_wait_for_each_other_may_hang),
+		cmocka_unit_test(test_an_open_wait_says_for_which_children_it_is),
 		cmocka_unit_test(test_a_wait_for_a_child_by_its_number_goes_on_with_that_child),
 		cmocka_unit_test(
 			test_a_wait_for_the_end_of_the_only_other_thread_goes_on_with_that),

@@ -88,6 +88,7 @@ struct session {
 	VEC(struct target) targets;
 	struct map target_at; /* pid → index in `targets` */
 	size_t unwatched;     /* number of targets without a pidfd */
+	struct map ended;     /* pid → 0, of processes that had ended before and are recorded */
 	uint64_t look_ts;     /* time of their last check for exits */
 	size_t files_max;     /* our limit of descriptors */
 	size_t next_target;   /* where the next scan of the targets begins */

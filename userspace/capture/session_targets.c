@@ -63,6 +63,31 @@ int targets_prepare(struct session *session)
 				: 0;
 }
 
+/* Limit of the processes that ended before the capture and are recorded. */
+#define ENDED_MAX 256
+
+/* Records that a process has ended before the capture, unless its parent has waited for it: others
+ * may still wait for what it had. */
+static int ended_pass(struct session *session, pid_t pid)
+{
+	struct waffle_rec_task task = {.rec = {.tid = (uint32_t)pid, .kind = WAFFLE_REC_TASK},
+				       .tgid = (uint32_t)pid,
+				       .flags = WAFFLE_TASK_TRACED_FLAG};
+	struct waffle_rec_exit end = {.rec = {.tid = (uint32_t)pid, .kind = WAFFLE_REC_EXIT},
+				      .tgid = (uint32_t)pid};
+	int result;
+
+	if (session->ended.len >= ENDED_MAX ||
+	    map_get(&session->ended, (uint64_t)pid) != MAP_NONE ||
+	    !process_is_zombie(pid, &end.code))
+		return 0;
+	(void)map_set(&session->ended, (uint64_t)pid, 0);
+	process_comm(pid, task.comm);
+	task.rec.ts = end.rec.ts = clock_monotonic_ns();
+	result = target_describe(session, pid) ?: stages_pass(&session->stages, &task.rec);
+	return result ?: stages_pass(&session->stages, &end.rec);
+}
+
 /* Processes that we found ourselves may have ended since: these are left out. */
 static int targets_add(struct session *session, const pid_t *pids, size_t count)
 {
@@ -74,7 +99,7 @@ static int targets_add(struct session *session, const pid_t *pids, size_t count)
 			continue;
 		result = process_check(pids[i], session->err);
 		if (result == -ESRCH && found) {
-			result = 0;
+			result = ended_pass(session, pids[i]);
 			continue;
 		}
 		result = result ?: kernel_target_add(session->kernel, pids[i], session->err)
@@ -356,4 +381,5 @@ void targets_close(struct session *session)
 	}
 	vec_free(&session->targets);
 	map_free(&session->target_at);
+	map_free(&session->ended);
 }

@@ -119,7 +119,7 @@ size_t keep_rows_drop(struct keep_rows *rows, enum store_numbered what, uint64_t
 	return less;
 }
 
-bool keep_rows_python(const struct keep_rows *rows, struct map *frames)
+bool keep_rows_named(const struct keep_rows *rows, struct map *frames)
 {
 	for (size_t i = 0; i < rows->list.len; i++) {
 		const struct kept_row *row = &rows->list.data[i];

@@ -56,7 +56,7 @@ size_t keep_rows_drop(struct keep_rows *rows, enum store_numbered what, uint64_t
 		      bool (*may_drop)(uint32_t number, void *arg), void *arg);
 /* Adds all named frames of the kept stacks (addresses with STORE_NAMED) to the keys of `frames`.
  * False: out of memory. */
-bool keep_rows_python(const struct keep_rows *rows, struct map *frames);
+bool keep_rows_named(const struct keep_rows *rows, struct map *frames);
 /* Appends the row `number` as it is in a file. False: out of memory. */
 bool keep_rows_put(const struct keep_rows *rows, enum store_numbered what, uint32_t number,
 		   byte_vec *to, struct strtab *strings);

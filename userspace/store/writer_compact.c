@@ -20,7 +20,7 @@ struct compaction {
 	struct store_writer *fresh;
 	struct map ended;  /* pid → index in keep->ended */
 	struct map latest; /* of what may be replaced: index of the latest row */
-	struct map python; /* frames of Python on stacks */
+	struct map named;  /* STORE_NAMED addresses on stacks: frames of Python and Java */
 	uint64_t from_ts;  /* of the oldest segment */
 	struct error *err;
 };
@@ -105,13 +105,13 @@ static bool name_is_replaced(struct compaction *work, uint32_t index)
 	return false;
 }
 
-/* A name of Python is of a process that has ended, or of one with the same pid, which its stacks
- * tell. */
+/* A name of Python or Java is of a process that has ended, or of one with the same pid, which its
+ * stacks tell. */
 static bool name_is_needed(const struct compaction *work, uint32_t index)
 {
 	const struct store_name *row = &work->old.names.data[index];
 
-	return row->value & STORE_NAMED ? map_get(&work->python, row->value) != MAP_NONE
+	return row->value & STORE_NAMED ? map_get(&work->named, row->value) != MAP_NONE
 					: !is_gone(work, row->pid, row->since);
 }
 
@@ -207,7 +207,7 @@ static int compact(struct store_writer *writer, struct error *err)
 			result = -ENOMEM;
 	for (size_t i = 0; !result && i < keep->tables.len; i++)
 		result = chunk_decode(&work, &keep->tables.data[i]);
-	if (!result && !keep_rows_python(&keep->rows[STORE_STACKS], &work.python))
+	if (!result && !keep_rows_named(&keep->rows[STORE_STACKS], &work.named))
 		result = -ENOMEM;
 	result = result ?: rows_add(&work);
 	if (!result) {
@@ -219,7 +219,7 @@ static int compact(struct store_writer *writer, struct error *err)
 	dictionary_free(&work.old);
 	map_free(&work.ended);
 	map_free(&work.latest);
-	map_free(&work.python);
+	map_free(&work.named);
 	return result;
 }
 

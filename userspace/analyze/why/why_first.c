@@ -208,22 +208,12 @@ bool why_first_before_requests(struct why_query *query, const struct model *mode
 
 /* ---- threads that hang ---- */
 
-/* Whether a thread may have nothing to do in a call. */
-static bool is_call_for_work(const struct model *model, int16_t number)
-{
-	const char *name = syscall_name(model->meta->machine, number);
-	enum wait_call call = wait_call_of(name);
-
-	return call == WAIT_CALL_SIGNAL || call == WAIT_CALL_SLEEP || call == WAIT_CALL_CHILD ||
-	       syscall_name_is_epoll(name) || (name && !strncmp(name, "accept", 6));
-}
-
 static bool hangs(const struct model *model, uint32_t thread)
 {
 	const struct model_open_wait *wait = model_open_wait_of(model, thread);
 
 	return wait && wait->before && model->threads.data[thread].has_sched &&
-	       !is_call_for_work(model, wait->syscall);
+	       !wait_call_is_for_work(syscall_name(model->meta->machine, wait->syscall));
 }
 
 /* The main thread, if that hangs. The launcher of the JVM waits for the one that runs main(), which

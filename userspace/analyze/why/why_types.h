@@ -69,6 +69,9 @@ struct why_step {
 	bool serves;
 	/* The wait goes on when the capture ends, and `by` holds the lock, or has to end. */
 	bool owned;
+	/* The same, but `by` is only the one thread of the process that could end the wait, and
+	 * waits itself for something else. */
+	bool left;
 	/* It sleeps to try to lock a file again, which `by` had locked. */
 	bool locked;
 	/* The span moved to `by`, the thread that ended it; then `state` is 0. */

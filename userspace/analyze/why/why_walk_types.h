@@ -158,6 +158,7 @@ struct why_walk {
 	struct map socket_users;  /* object → the first thread that waited for it */
 	struct map main_threads;  /* pid → thread */
 	struct map only_children; /* pid → main thread of its only child, or NO_PEER */
+	struct map killed; /* pid → main thread of its only child that a signal ended, or NO_PEER */
 	struct map sessions; /* pid of a PostgreSQL → main thread of its idle session, or NO_PEER */
 	struct map askers;   /* pid → 1: it is the client of a connection */
 	bool askers_known;

@@ -43,7 +43,7 @@ static int modules_open(struct enrich *enrich, struct store_writer *writer, stru
 
 	if (!result && kernel_stacks_wanted(enrich->kernel))
 		result = stacks_open(&enrich->span_stacks, enrich->kernel, writer, err);
-	uses.python = enrich->span_stacks;
+	uses.stacks = enrich->span_stacks;
 	enrich->thread_names = thread_names_open(enrich->kernel, enrich->span_stacks);
 	enrich->open_waits =
 		open_waits_open(enrich->kernel, enrich->processes, enrich->span_stacks);
@@ -382,20 +382,26 @@ struct pipes_named {
 	struct error *err;
 };
 
-static int pipe_name(pid_t pid, pid_t tid, int fd, const struct pipe_end *end, void *arg)
+static int pipe_name(const struct open_wait_pipes *pipes, void *arg)
 {
 	struct pipes_named *named = arg;
-	char text[128];
+	char text[256];
 
-	pipe_end_describe(text, sizeof(text), end);
-	return object_names_pipe(named->objects, pid, tid, fd, &end->key, text, named->err);
+	pipe_ends_describe(text, sizeof(text), pipes->ends, pipes->end_count,
+			   pipes->end_count == pipes->count);
+	if (pipes->count > 1)
+		return object_names_polled_pipes(named->objects, pipes->pid, pipes->fds,
+						 pipes->count, text, named->err);
+	return object_names_pipe(named->objects, pipes->pid, pipes->tid, pipes->fds[0],
+				 &pipes->ends[0].key, text, named->err);
 }
 
-static int fifo_name(pid_t pid, const struct file_key *key, const char *path, void *arg)
+static int fifo_name(pid_t pid, const struct file_key *key, const char *path, const char *lacks,
+		     void *arg)
 {
 	struct pipes_named *named = arg;
 
-	return object_names_fifo(named->objects, pid, key, path, named->err);
+	return object_names_fifo(named->objects, pid, key, path, lacks, named->err);
 }
 
 int enrich_peers(struct enrich *enrich, const pid_t *pids, size_t count, struct error *err)

@@ -35,6 +35,8 @@ enum object_kind {
 	/* Many objects share an inode, so the key has process and descriptor. */
 	OBJECT_BY_DESCRIPTOR,
 	OBJECT_WEAK, /* the process was gone: only the inode is known */
+	/* A list of descriptors with the holders of pipes, searched at the end of the capture. */
+	OBJECT_PIPES,
 };
 
 struct object_row {
@@ -421,36 +423,63 @@ int64_t object_names_endpoints(struct object_names *names,
 	return result ? result : (int64_t)row->number;
 }
 
-int64_t object_names_polled(struct object_names *names, pid_t pid, const int *fds, uint32_t count,
-			    struct error *err)
+/* The row of a list of descriptors; NULL: there is no room. */
+static struct object_row *polled_row(struct object_names *names, pid_t pid, const int *fds,
+				     uint32_t count)
+{
+	struct file_key key = {.ino = count, .dev = WAFFLE_WAIT_POLLED};
+
+	for (uint32_t i = 0; i < count && i < WAFFLE_POLLED_MAX; i++)
+		key.ino = hash_number(key.ino ^ (uint32_t)fds[i]);
+	return row_get(names, &key, (uint32_t)pid, (uint32_t)fds[0]);
+}
+
+static int64_t polled_write(struct object_names *names, struct object_row *row, pid_t pid,
+			    const int *fds, uint32_t count, const char *detail, struct error *err)
 {
 	uint32_t known = count < WAFFLE_POLLED_MAX ? count : WAFFLE_POLLED_MAX;
-	struct file_key key = {.ino = count, .dev = WAFFLE_WAIT_POLLED};
-	struct object_row *row;
 	uint64_t now = clock_monotonic_ns();
 	int result, len;
 
-	for (uint32_t i = 0; i < known; i++)
-		key.ino = hash_number(key.ino ^ (uint32_t)fds[i]);
-	row = row_get(names, &key, (uint32_t)pid, (uint32_t)fds[0]);
-	if (!row)
-		return 0;
-	if ((row->looked_ts && now - row->looked_ts < AGAIN_NS) || too_dear(names, now))
-		return row->number;
 	if (count > known)
 		len = snprintf(names->found.name, sizeof(names->found.name), DESCRIPTOR_MANY);
 	else
-		len = snprintf(names->found.name, sizeof(names->found.name),
-			       "%u descriptors: ", count);
+		len = snprintf(names->found.name, sizeof(names->found.name), "%u " DESCRIPTOR_LIST,
+			       count);
 	result = descriptors_list(names->found.name + len, sizeof(names->found.name) - (size_t)len,
 				  pid, fds, known);
-	names->found.detail[0] = '\0';
+	snprintf(names->found.detail, sizeof(names->found.detail), "%s", detail);
 	row->looked_ts = now;
 	names->spent_ns += clock_monotonic_ns() - now;
 	if (result) /* the process is gone */
 		return row->number;
 	result = row_write(names, row, (uint32_t)pid, err);
 	return result ? result : (int64_t)row->number;
+}
+
+int64_t object_names_polled(struct object_names *names, pid_t pid, const int *fds, uint32_t count,
+			    struct error *err)
+{
+	struct object_row *row = polled_row(names, pid, fds, count);
+	uint64_t now = clock_monotonic_ns();
+
+	if (!row)
+		return 0;
+	if (row->kind == OBJECT_PIPES || (row->looked_ts && now - row->looked_ts < AGAIN_NS) ||
+	    too_dear(names, now))
+		return row->number;
+	return polled_write(names, row, pid, fds, count, "", err);
+}
+
+int object_names_polled_pipes(struct object_names *names, pid_t pid, const int *fds, uint32_t count,
+			      const char *text, struct error *err)
+{
+	struct object_row *row = polled_row(names, pid, fds, count);
+	int64_t number = row ? polled_write(names, row, pid, fds, count, text, err) : 0;
+
+	if (number > 0)
+		row->kind = OBJECT_PIPES;
+	return number < 0 ? (int)number : 0;
 }
 
 static int64_t named_once(struct object_names *names, struct object_row *row, bool found,
@@ -502,14 +531,15 @@ int object_names_pipe(struct object_names *names, pid_t pid, pid_t tid, int fd,
 }
 
 int object_names_fifo(struct object_names *names, pid_t pid, const struct file_key *key,
-		      const char *path, struct error *err)
+		      const char *path, const char *lacks, struct error *err)
 {
 	struct object_row *row = row_get(names, key, 0, 0);
 
 	if (!row || row->number)
 		return 0;
 	snprintf(names->found.name, sizeof(names->found.name), "%s", path);
-	strcpy(names->found.detail, DESCRIPTOR_FIFO);
+	snprintf(names->found.detail, sizeof(names->found.detail),
+		 DESCRIPTOR_FIFO DESCRIPTOR_AFTER " %s", lacks);
 	row->kind = OBJECT_FIXED;
 	row->looked_ts = clock_monotonic_ns();
 	return row_write(names, row, (uint32_t)pid, err);

@@ -49,10 +49,13 @@ int object_names_peers(struct object_names *names, const pid_t *pids, size_t cou
  * process `pid`, has it open as `fd`. Later lookups give that name. */
 int object_names_pipe(struct object_names *names, pid_t pid, pid_t tid, int fd,
 		      const struct file_key *key, const char *text, struct error *err);
-/* Names a named pipe that process `pid` opens by its path, unless it has a name. Later lookups give
- * that name. */
+/* The same for a list of descriptors as of object_names_polled(). */
+int object_names_polled_pipes(struct object_names *names, pid_t pid, const int *fds, uint32_t count,
+			      const char *text, struct error *err);
+/* Names a named pipe that process `pid` opens by its path, unless it has a name, with what it
+ * lacks: "nobody has opened it to read". Later lookups give that name. */
 int object_names_fifo(struct object_names *names, pid_t pid, const struct file_key *key,
-		      const char *path, struct error *err);
+		      const char *path, const char *lacks, struct error *err);
 /* Forgets objects that a flight recorder no longer needs. */
 void object_names_sweep(struct object_names *names);
 

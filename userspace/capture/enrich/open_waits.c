@@ -33,14 +33,22 @@
 
 #define NO_PIPE UINT32_MAX
 
+/* The descriptors that a thread waits for. */
+struct awaited {
+	uint32_t count; /* of all; the arrays have only the first ones */
+	int fds[WAFFLE_POLLED_MAX];
+	uint32_t pipes[WAFFLE_POLLED_MAX]; /* index in `pipes`; NO_PIPE: it is no pipe */
+};
+
 struct open_wait {
 	struct waffle_rec_halted halted;
 	struct lock_owner lock;
 	struct waffle_rec_wait file; /* as the kernel would give it; ino 0: it waits for no file */
-	uint32_t pipe;               /* index in `pipes`; NO_PIPE: it waits for no pipe */
-	char *fifo;                  /* path of the named pipe that it opens; NULL: none */
-	bool wanted;                 /* it waits for a lock with an owner, or owns such a lock */
-	pid_t tracer;                /* that has stopped it; 0: none */
+	struct awaited awaited;
+	char *fifo;             /* path of the named pipe that it opens; NULL: none */
+	const char *fifo_lacks; /* what it waits for there */
+	bool wanted;            /* it waits for a lock with an owner, or owns such a lock */
+	pid_t tracer;           /* that has stopped it; 0: none */
 	char tracer_comm[WAFFLE_COMM_BYTES];
 	uint32_t kernel_count, user_count;
 	uint64_t kernel[WAFFLE_STACK_DEPTH], user[WAFFLE_STACK_DEPTH];
@@ -85,7 +93,7 @@ void open_waits_close(struct open_waits *waits)
 
 void open_waits_add(struct open_waits *waits, const struct waffle_rec_halted *halted)
 {
-	struct open_wait wait = {.halted = *halted, .pipe = NO_PIPE};
+	struct open_wait wait = {.halted = *halted};
 
 	if (waits->list.len >= WAITS_MAX || halted->kernel_bytes > sizeof(wait.kernel))
 		return;
@@ -199,60 +207,104 @@ static bool is_poll(int syscall)
 	return syscall == SYS_ppoll;
 }
 
-/* The descriptor that a thread waits for; negative: none. Of poll(2), it is the only one of its
- * list; those of longer lists and of select(2) are not read. */
-static int awaited_descriptor(const struct waffle_rec_halted *halted, const struct image *image)
+static uint32_t awaited_known(const struct awaited *awaited)
+{
+	return awaited->count < WAFFLE_POLLED_MAX ? awaited->count : WAFFLE_POLLED_MAX;
+}
+
+static void awaited_add(struct awaited *awaited, int fd)
+{
+	if (awaited->count < WAFFLE_POLLED_MAX) {
+		awaited->fds[awaited->count] = fd;
+		awaited->pipes[awaited->count] = NO_PIPE;
+	}
+	awaited->count++;
+}
+
+/* The descriptors that a thread waits for: that of its call, or those of poll(2). Longer lists, and
+ * those of select(2), are not read. */
+static void awaited_read(struct awaited *awaited, const struct waffle_rec_halted *halted,
+			 const struct image *image)
 {
 	struct pollfd polled[POLLED_MAX];
 	uint64_t args[SEEN_ARGS];
-	int found = -1;
 
-	if (kernel_waits_for_descriptor(halted->syscall))
-		return (int)halted->args[0];
+	awaited->count = 0;
+	if (kernel_waits_for_descriptor(halted->syscall)) {
+		if ((int)halted->args[0] >= 0)
+			awaited_add(awaited, (int)halted->args[0]);
+		return;
+	}
 	if (!is_poll(halted->syscall) || !is_still_in_call(halted, args) || args[1] > POLLED_MAX ||
 	    !image_read(image, args[0], polled, args[1] * sizeof(*polled)))
-		return -1;
-	for (uint64_t i = 0; i < args[1]; i++) {
-		if (polled[i].fd >= 0 && found >= 0)
-			return -1;
-		found = polled[i].fd >= 0 ? polled[i].fd : found;
-	}
-	return found;
+		return;
+	for (uint64_t i = 0; i < args[1]; i++)
+		if (polled[i].fd >= 0)
+			awaited_add(awaited, polled[i].fd);
 }
 
-/* Reads which file the thread waits for, from its own descriptors: a thread may have others than
- * its process. Of an epoll, a socket that is being connected counts, as in bpf/epoll.bpf.h. */
+/* The file of the only descriptor. Of an epoll, a socket that is being connected counts, as in
+ * bpf/epoll.bpf.h. */
+static bool file_read(struct open_waits *waits, struct waffle_rec_wait *file, pid_t tid,
+		      int descriptor)
+{
+	char kind[64];
+	struct file_key key;
+	int watched;
+
+	if (!descriptor_key(&key, kind, sizeof(kind), tid, descriptor))
+		return false;
+	if (!strcmp(kind, DESCRIPTOR_EPOLL_KIND) && waits->epolls++ < EPOLLS_MAX &&
+	    epoll_connecting(&key, &watched, tid, descriptor)) {
+		kind[0] = '\0';
+		descriptor = watched;
+	}
+	file->object = (uint32_t)descriptor;
+	file->ino = key.ino;
+	file->dev = key.dev;
+	memcpy(&file->address, kind, strnlen(kind, sizeof(file->address)));
+	return true;
+}
+
+/* As wait_polled() of bpf/wait.bpf.c. */
+static void list_put(struct waffle_rec_wait *file, const struct awaited *awaited)
+{
+	uint32_t fds[WAFFLE_POLLED_MAX];
+
+	for (uint32_t i = 0; i < WAFFLE_POLLED_MAX; i++)
+		fds[i] = i < awaited->count ? (uint32_t)awaited->fds[i] : UINT32_MAX;
+	file->dev = WAFFLE_WAIT_POLLED;
+	file->object = fds[0];
+	file->ino = (uint64_t)fds[2] << 32 | fds[1];
+	file->address = (uint64_t)fds[3] << 32 | awaited->count;
+}
+
+/* Reads which files the thread waits for, from its own descriptors: a thread may have others than
+ * its process. */
 static void file_examine(struct open_waits *waits, struct open_wait *wait,
 			 const struct image *image)
 {
 	const struct waffle_rec_halted *halted = &wait->halted;
-	int descriptor = awaited_descriptor(halted, image);
 	struct waffle_rec_wait file = {.rec = halted->rec,
-				       .from_ts = halted->from_ts ?: halted->rec.ts,
-				       .object = (uint32_t)descriptor};
-	char kind[64];
-	struct file_key key;
-	struct pipe_end end;
-	int watched;
-	bool pipe;
+				       .from_ts = halted->from_ts ?: halted->rec.ts};
+	struct awaited *awaited = &wait->awaited;
+	struct pipe_end ends[WAFFLE_POLLED_MAX];
+	bool pipes[WAFFLE_POLLED_MAX];
+	pid_t tid = (pid_t)halted->rec.tid;
 
-	if (descriptor < 0 ||
-	    !descriptor_key(&key, kind, sizeof(kind), (pid_t)halted->rec.tid, descriptor))
+	awaited_read(awaited, halted, image);
+	if (awaited->count > 1)
+		list_put(&file, awaited);
+	else if (!awaited->count || !file_read(waits, &file, tid, awaited->fds[0]))
 		return;
-	if (!strcmp(kind, DESCRIPTOR_EPOLL_KIND) && waits->epolls++ < EPOLLS_MAX &&
-	    epoll_connecting(&key, &watched, (pid_t)halted->rec.tid, descriptor)) {
-		kind[0] = '\0';
-		file.object = (uint32_t)watched;
-	}
-	pipe = pipe_end_opposite(&end, (pid_t)halted->rec.tid, descriptor);
+	for (uint32_t i = 0; i < awaited_known(awaited); i++)
+		pipes[i] = pipe_end_opposite(&ends[i], tid, awaited->fds[i]);
 	if (!is_still_there(halted))
 		return;
-	if (pipe)
-		wait->pipe = pipe_add(waits, &end);
+	for (uint32_t i = 0; i < awaited_known(awaited); i++)
+		if (pipes[i])
+			awaited->pipes[i] = pipe_add(waits, &ends[i]);
 	file.rec.kind = WAFFLE_REC_WAIT;
-	file.ino = key.ino;
-	file.dev = key.dev;
-	memcpy(&file.address, kind, strnlen(kind, sizeof(file.address)));
 	wait->file = file;
 }
 
@@ -272,6 +324,7 @@ static void fifo_examine(struct open_wait *wait, const struct image *image)
 	    !is_still_there(halted))
 		return;
 	wait->fifo = strdup(path);
+	wait->fifo_lacks = opened_fifo_lacks(halted->syscall, args);
 	file.rec.kind = WAFFLE_REC_WAIT;
 	file.ino = key.ino;
 	file.dev = key.dev;
@@ -435,26 +488,46 @@ void open_waits_examine(struct open_waits *waits)
 		waits->pipes.len = 0;
 }
 
+/* Copies the other ends of the pipes among the descriptors of a wait that have holders. Returns
+ * their number. */
+static uint32_t ends_of(const struct open_waits *waits, const struct open_wait *wait,
+			struct pipe_end ends[WAFFLE_POLLED_MAX])
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < awaited_known(&wait->awaited); i++) {
+		uint32_t pipe = wait->awaited.pipes[i];
+
+		if (pipe < waits->pipes.len && waits->pipes.data[pipe].count)
+			ends[count++] = waits->pipes.data[pipe];
+	}
+	return count;
+}
+
 int open_waits_pipes(const struct open_waits *waits,
-		     int (*found)(pid_t pid, pid_t tid, int fd, const struct pipe_end *end,
-				  void *arg),
-		     void *arg)
+		     int (*found)(const struct open_wait_pipes *pipes, void *arg), void *arg)
 {
 	int result = 0;
 
 	for (size_t i = 0; i < waits->list.len && !result; i++) {
 		const struct open_wait *wait = &waits->list.data[i];
+		struct pipe_end ends[WAFFLE_POLLED_MAX];
+		struct open_wait_pipes pipes = {.pid = (pid_t)wait->halted.tgid,
+						.tid = (pid_t)wait->halted.rec.tid,
+						.fds = wait->awaited.fds,
+						.count = wait->awaited.count,
+						.ends = ends,
+						.end_count = ends_of(waits, wait, ends)};
 
-		if (wait->pipe < waits->pipes.len && waits->pipes.data[wait->pipe].count)
-			result = found((pid_t)wait->halted.tgid, (pid_t)wait->halted.rec.tid,
-				       (int)wait->file.object, &waits->pipes.data[wait->pipe], arg);
+		if (wait->file.ino && pipes.end_count)
+			result = found(&pipes, arg);
 	}
 	return result;
 }
 
 int open_waits_fifos(const struct open_waits *waits,
 		     int (*found)(pid_t pid, const struct file_key *key, const char *path,
-				  void *arg),
+				  const char *lacks, void *arg),
 		     void *arg)
 {
 	int result = 0;
@@ -464,7 +537,8 @@ int open_waits_fifos(const struct open_waits *waits,
 		const struct file_key key = {.ino = wait->file.ino, .dev = wait->file.dev};
 
 		if (wait->fifo)
-			result = found((pid_t)wait->halted.tgid, &key, wait->fifo, arg);
+			result = found((pid_t)wait->halted.tgid, &key, wait->fifo, wait->fifo_lacks,
+				       arg);
 	}
 	return result;
 }

@@ -27,17 +27,26 @@ void open_waits_add(struct open_waits *waits, const struct waffle_rec_halted *ha
  * threads were added: what a thread that has woken since then waited for is not kept. */
 void open_waits_examine(struct open_waits *waits);
 
-/* Calls `found` for each wait at a pipe of which the holders of the other end are known, with the
- * thread and its descriptor. Returns what `found` returned if that was not 0. */
-int open_waits_pipes(const struct open_waits *waits,
-		     int (*found)(pid_t pid, pid_t tid, int fd, const struct pipe_end *end,
-				  void *arg),
-		     void *arg);
+/* A wait at a pipe, or at several descriptors with pipes among them. */
+struct open_wait_pipes {
+	pid_t pid, tid;
+	const int *fds; /* at most WAFFLE_POLLED_MAX */
+	uint32_t count; /* of all descriptors */
+	/* The other ends of the pipes, of which the holders are known. */
+	const struct pipe_end *ends;
+	uint32_t end_count;
+};
 
-/* The same for each wait in open(2) of a named pipe, with the pipe's path. */
+/* Calls `found` for each wait at pipes of which the holders of the other ends are known. Returns
+ * what `found` returned if that was not 0. */
+int open_waits_pipes(const struct open_waits *waits,
+		     int (*found)(const struct open_wait_pipes *pipes, void *arg), void *arg);
+
+/* The same for each wait in open(2) of a named pipe, with the pipe's path, and what it lacks:
+ * "nobody has opened it to read". */
 int open_waits_fifos(const struct open_waits *waits,
 		     int (*found)(pid_t pid, const struct file_key *key, const char *path,
-				  void *arg),
+				  const char *lacks, void *arg),
 		     void *arg);
 
 /* Calls `pass` for the records of each wait: WAIT if it waits for a file; TRACE for stacks that

@@ -251,8 +251,8 @@ static int stack_add(struct stack_numbers *numbers, uint32_t *number, struct sto
 	if (stack->pid && processes_is_privileged(address_spaces_processes(numbers->uses.spaces),
 						  (pid_t)stack->pid))
 		return 0;
-	if (stack->pid && numbers->uses.python && stack->count <= STORE_STACK_MAX) {
-		result = stacks_jvm(numbers->uses.python, stack, ts, named, err);
+	if (stack->pid && numbers->uses.stacks && stack->count <= STORE_STACK_MAX) {
+		result = stacks_jvm(numbers->uses.stacks, stack, ts, named, err);
 		if (result)
 			return result;
 	}
@@ -423,13 +423,13 @@ static int walk_mix(struct stack_numbers *numbers, const struct waffle_rec_frame
 				.native_count = user.count,
 				.python = python,
 				.python_ends = ends_take(pairs, frames->python_count)};
-	int count = numbers->uses.python && frames->python_count
-			    ? stacks_python(numbers->uses.python, frames, pairs, python, err)
+	int count = numbers->uses.stacks && frames->python_count
+			    ? stacks_python(numbers->uses.stacks, frames, pairs, python, err)
 			    : 0;
 
 	if (count < 0)
 		return count;
-	interpreter = count ? stacks_interpreter(numbers->uses.python, frames->tgid) : NULL;
+	interpreter = count ? stacks_interpreter(numbers->uses.stacks, frames->tgid) : NULL;
 	mix.python_count = (uint32_t)count;
 	user.count = stack_mix(&mix, interpreter ? &interpreter->code : &unknown, mixed);
 	return walk_keep(numbers, &frames->rec, user, mixed, err);
@@ -454,8 +454,8 @@ int stack_numbers_frames(struct stack_numbers *numbers, struct waffle_rec *rec, 
 	user.count = words - 2 * python;
 	memcpy(addresses, from, user.count * sizeof(*from));
 	memcpy(pairs, from + user.count, 2 * python * sizeof(*from));
-	if (user.cut && numbers->uses.python)
-		stacks_cut(numbers->uses.python, frames.tgid, frames.rec.ts);
+	if (user.cut && numbers->uses.stacks)
+		stacks_cut(numbers->uses.stacks, frames.tgid, frames.rec.ts);
 	if (!frames.id)
 		return walk_mix(numbers, &frames, user, pairs, err);
 	ends_take(pairs, python);
@@ -464,9 +464,9 @@ int stack_numbers_frames(struct stack_numbers *numbers, struct waffle_rec *rec, 
 	stack->rec.kind = WAFFLE_REC_STACK;
 	trace_replace(numbers, &stack->kernel_stack, stack->rec.ts);
 	result = frames_number(numbers, &stack->user_stack, &user, frames.rec.ts, err);
-	if (result || !python || !numbers->uses.python)
+	if (result || !python || !numbers->uses.stacks)
 		return result;
-	count = stacks_python(numbers->uses.python, &frames, pairs, addresses, err);
+	count = stacks_python(numbers->uses.stacks, &frames, pairs, addresses, err);
 	if (count < 0)
 		return count;
 	user.count = (uint32_t)count;

@@ -17,7 +17,7 @@ struct stack_numbers_uses {
 	const struct kernel *kernel;
 	struct store_writer *writer;
 	struct address_spaces *spaces;
-	struct stacks *python; /* NULL: frames of Python and Java are not named */
+	struct stacks *stacks; /* NULL: frames of Python and Java are not named */
 };
 
 /* On failure, too, *numbers is to be closed. */

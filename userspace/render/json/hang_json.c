@@ -41,11 +41,24 @@ static const char *awaited_text(const struct why_hung *hung)
 	case WHY_AWAITS_PASSED_LOCK:
 	case WHY_AWAITS_MONITOR:
 	case WHY_AWAITS_PROGRAM:
+	case WHY_AWAITS_SHARED:
 	case WHY_AWAITS_ENDED:
 		return "lock";
 	default:
 		return NULL;
 	}
+}
+
+static void children_json(struct json *json, const struct model *model,
+			  const struct model_open_wait *wait)
+{
+	uint32_t children[WHY_CHILDREN];
+	uint32_t count = why_hang_children(model, wait, children);
+
+	if (!count)
+		return;
+	json_field_u64(json, "child_count", count);
+	why_thread_json(json, model, "child", children[0]);
 }
 
 static void wait_json(struct json *json, const struct why_hung *hung, const struct hang_view *view)
@@ -81,6 +94,7 @@ static void wait_json(struct json *json, const struct why_hung *hung, const stru
 	else
 		json_u64(json, hung->deadlock);
 	json_field_bool(json, "stuck", hung->stuck);
+	children_json(json, view->model, wait);
 	if (wait->tracer != MODEL_NONE)
 		why_thread_json(json, view->model, "tracer", wait->tracer);
 	stack_json(json, view, "user_stack", wait->user_stack, wait->ts);

@@ -245,7 +245,7 @@ static void step_json(const struct why_json_printer *printer, const struct why_s
 	json_field_bool(json, "interrupt", step->interrupt);
 	if (step->answer)
 		json_field_bool(json, "answer", true);
-	if (step->owned)
+	if (step->owned || step->left)
 		json_field_bool(json, "open", true);
 	if (step->locked)
 		json_field_bool(json, "locked", true);

@@ -102,6 +102,22 @@ static uint32_t ended_owner(const struct hang_printer *printer, const struct mod
 	return model_pid_real(printer->model, wait->ended);
 }
 
+/* Prints " for its children tar (4712), gzip (4713)". */
+static void put_children(const struct hang_printer *printer, const struct model_open_wait *wait)
+{
+	uint32_t children[WHY_CHILDREN];
+	uint32_t count = why_hang_children(printer->model, wait, children);
+
+	if (count)
+		fputs(count > 1 ? " for its children " : " for its child ", printer->out);
+	for (uint32_t i = 0; i < count && i < WHY_CHILDREN; i++) {
+		fputs(i ? ", " : "", printer->out);
+		put_thread(printer, children[i]);
+	}
+	if (count > WHY_CHILDREN)
+		fprintf(printer->out, " and %" PRIu32 " more", count - WHY_CHILDREN);
+}
+
 /* Prints "lock 0x55b81365b080 (queue_lock), held by loader (4712)". */
 static void put_awaited(const struct hang_printer *printer, const struct why_hung *hung)
 {
@@ -128,6 +144,7 @@ static void put_awaited(const struct hang_printer *printer, const struct why_hun
 				?: wait->syscall < 0 ? "the kernel"
 						     : "a system call");
 	put_file(printer, wait);
+	put_children(printer, wait);
 	if (name) {
 		fputs(" (", printer->out);
 		put(printer, name);
@@ -162,14 +179,25 @@ static void put_since(const struct hang_printer *printer, const struct model_ope
 
 struct frames {
 	const struct hang_printer *printer;
+	struct stack_frame
+		own;           /* the innermost one of the program itself; its file NULL: unknown */
 	uint32_t count, named; /* printed; of Python or Java */
 	bool left_out;         /* since the last printed one */
 };
 
+static bool is_own(const struct frames *frames, const struct stack_frame *frame)
+{
+	const struct stack_frame *own = &frames->own;
+
+	return own->file && frame->file && frame->function && frame->line == own->line &&
+	       !strcmp(frame->file, own->file) && !strcmp(frame->function, own->function);
+}
+
 static bool is_shown(const struct frames *frames, const struct stack_frame *frame)
 {
 	return frames->printer->view->all || frames->count < FRAMES_SHOWN ||
-	       (stack_frame_is_of_runtime(frame) && frames->named < FRAMES_SHOWN);
+	       (stack_frame_is_of_runtime(frame) && frames->named < FRAMES_SHOWN) ||
+	       is_own(frames, frame);
 }
 
 static void frame_print(const struct stack_frame *frame, void *arg)
@@ -196,6 +224,8 @@ static void print_stack(const struct hang_printer *printer, uint32_t stack, uint
 
 	if (!store_reader_stack(printer->model->reader, stack))
 		return;
+	if (!stack_names_own(printer->view->names, stack, ts, &frames.own))
+		frames.own.file = NULL;
 	paint(printer, TERMINAL_DIM);
 	fputs(before, printer->out);
 	stack_names_each(printer->view->names, stack, ts, frame_print, &frames);
@@ -274,7 +304,7 @@ static void print_standstill(const struct hang_printer *printer,
 
 	/* If all are stuck, some may still have a timeout: threads of Java. */
 	paint(printer, TERMINAL_BOLD);
-	if (standstill->of == 1)
+	if (standstill->of == 1 && !standstill->family)
 		fputs("may be a deadlock: the only thread of ", printer->out);
 	else if (standstill->threads == standstill->of)
 		fprintf(printer->out, "may be a deadlock: all %" PRIu32 " threads of ",
@@ -283,7 +313,10 @@ static void print_standstill(const struct hang_printer *printer,
 		fprintf(printer->out, "may be a deadlock: %" PRIu32 " of %" PRIu32 " threads of ",
 			standstill->threads, standstill->of);
 	put_thread(printer, process ? process->main_thread : standstill->thread);
-	fputs(standstill->of == 1
+	fputs(standstill->family
+		      ? " and its descendants wait for each other: for the end of a child, or a "
+			"lock that they share, whose holder may have ended\n"
+	      : standstill->of == 1
 		      ? " waits for a lock that no other thread can release: it has it already, "
 			"or a thread that has ended, or one of the parent at fork(); only a signal "
 			"can end that\n"

@@ -478,7 +478,7 @@ static void put_waker(const struct why_printer *printer, const struct why_step *
 		fputs(" ← started by ", printer->out);
 	else if (step->answer)
 		fputs(" ← answered by ", printer->out);
-	else if (step->owned)
+	else if (step->owned || step->left)
 		fputs(" ← not ended by ", printer->out);
 	else if (step->locked)
 		fputs(" ← locked by ", printer->out);

@@ -23,6 +23,14 @@ bool is_open_call(int syscall)
 	return syscall == SYS_openat || (syscall >= 0 && syscall == OPENS_BY_PATH);
 }
 
+const char *opened_fifo_lacks(int syscall, const uint64_t *args)
+{
+	int flags = (int)args[syscall == SYS_openat ? 2 : 1];
+
+	return (flags & O_ACCMODE) == O_WRONLY ? "nobody has opened it to read"
+					       : "nobody has opened it to write";
+}
+
 /* Reads the path of the call. False: it is relative to a descriptor, or cannot be read. */
 static bool path_read(char text[PATH_MAX], const struct image *image, int syscall,
 		      const uint64_t *args)

@@ -14,6 +14,9 @@
 
 /* Whether this system call opens a file by its path. */
 bool is_open_call(int syscall);
+/* What such a call waits for at a named pipe, by its first arguments: "nobody has opened it to
+ * read". It waits for nothing if it opens both ends. */
+const char *opened_fifo_lacks(int syscall, const uint64_t *args);
 
 /* Finds the named pipe that a process opens by such a call with these first arguments, and its path
  * as the process sees it. Uses only what the kernel has in its memory, so it waits for no file

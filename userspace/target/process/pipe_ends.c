@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,15 +13,19 @@
 
 #include "target/process/process.h"
 #include "util/clock.h"
+#include "util/text.h"
 
 /* The clock is read after so many descriptors. */
 #define CLOCK_DESCRIPTORS 256
 
 #define OF_PROCESS "process "
+#define WRITE_END "write end of "
+#define READ_END "read end of "
+#define SEVERAL_ENDS "other ends of "
 
 static const char *end_text(bool write)
 {
-	return write ? "write end of " : "read end of ";
+	return write ? WRITE_END : READ_END;
 }
 
 /* Reads what a link of /proc/PID/fd leads to, and how it is open: the permissions of the link show
@@ -140,18 +145,19 @@ bool pipe_ends_find(struct pipe_end *ends, size_t count, uint64_t until_ns)
 	return all;
 }
 
-void pipe_end_describe(char *text, size_t size, const struct pipe_end *end)
+/* Prints "write end of process 4711, sh"; `what` is the "write end of ". */
+static void holders_put(char *text, size_t size, const struct pipe_end *end, const char *what)
 {
 	uint32_t named = end->count < PIPE_HOLDERS ? end->count : PIPE_HOLDERS;
 	int len;
 
 	text[0] = '\0';
 	if (named == 1) {
-		snprintf(text, size, "%s" OF_PROCESS "%d, %s", end_text(end->write),
-			 end->holders[0].pid, end->holders[0].comm);
+		snprintf(text, size, "%s" OF_PROCESS "%d, %s", what, end->holders[0].pid,
+			 end->holders[0].comm);
 		return;
 	}
-	len = named ? snprintf(text, size, "%s%u processes", end_text(end->write), end->count) : 0;
+	len = named ? snprintf(text, size, "%s%u processes", what, end->count) : 0;
 	for (uint32_t i = 0; i < named && len < (int)size; i++)
 		len += snprintf(text + len, size - (size_t)len, "%s%s (%d)", i ? ", " : ": ",
 				end->holders[i].comm, end->holders[i].pid);
@@ -159,18 +165,65 @@ void pipe_end_describe(char *text, size_t size, const struct pipe_end *end)
 		snprintf(text + len, size - (size_t)len, ", …");
 }
 
-uint32_t pipe_end_process(const char *text)
+void pipe_end_describe(char *text, size_t size, const struct pipe_end *end)
 {
+	holders_put(text, size, end, end_text(end->write));
+}
+
+/* Whether the same processes hold two ends, all of which are known. */
+static bool same_holders(const struct pipe_end *a, const struct pipe_end *b)
+{
+	bool same = a->count == b->count && a->count && a->count <= PIPE_HOLDERS;
+
+	for (uint32_t i = 0; same && i < a->count; i++)
+		same = a->holders[i].pid == b->holders[i].pid;
+	return same;
+}
+
+void pipe_ends_describe(char *text, size_t size, const struct pipe_end *ends, size_t count,
+			bool all)
+{
+	bool same = all && count;
+	char one[128];
+	size_t len = 0;
+
+	for (size_t i = 1; same && i < count; i++)
+		same = same_holders(&ends[0], &ends[i]);
+	text[0] = '\0';
+	if (same)
+		holders_put(text, size, ends, count > 1 ? SEVERAL_ENDS : end_text(ends[0].write));
+	for (size_t i = 0; !same && i < count; i++) {
+		pipe_end_describe(one, sizeof(one), &ends[i]);
+		if (*one && len < size)
+			len += (size_t)snprintf(text + len, size - len, "%spipe:[%" PRIu64 "]: %s",
+						len ? "; " : "", ends[i].key.ino, one);
+	}
+}
+
+/* What follows the "write end of " of a text; NULL: it is none. */
+static const char *holders_in(const char *text)
+{
+	static const char *const begins[] = {WRITE_END, READ_END, SEVERAL_ENDS};
 	const char *fifo = DESCRIPTOR_FIFO DESCRIPTOR_AFTER " ";
 
-	if (!strncmp(text, fifo, strlen(fifo)))
+	if (text_begins(text, fifo))
 		text += strlen(fifo);
-	for (int write = 0; write < 2; write++) {
-		size_t len = strlen(end_text(write));
+	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
+		if (text_begins(text, begins[i]))
+			return text + strlen(begins[i]);
+	return NULL;
+}
 
-		if (!strncmp(text, end_text(write), len) &&
-		    !strncmp(text + len, OF_PROCESS, strlen(OF_PROCESS)))
-			return process_number(text + len + strlen(OF_PROCESS));
-	}
-	return 0;
+bool pipe_end_is_described(const char *text)
+{
+	return holders_in(text);
+}
+
+uint32_t pipe_end_process(const char *text)
+{
+	const char *holders = holders_in(text);
+
+	return holders && text_begins(holders, OF_PROCESS)
+		       ? process_number(holders + strlen(OF_PROCESS))
+		       : 0;
 }

@@ -41,6 +41,15 @@ bool pipe_ends_find(struct pipe_end *ends, size_t count, uint64_t until_ns);
  * nobody holds it. */
 void pipe_end_describe(char *text, size_t size, const struct pipe_end *end);
 
+/* The same for the pipes among the descriptors that a thread polls: "other ends of process 4711,
+ * sh" if these are `all` of them and the same processes hold them; otherwise each by itself:
+ * "pipe:[12]: write end of process 4711, sh; pipe:[13]: …". */
+void pipe_ends_describe(char *text, size_t size, const struct pipe_end *ends, size_t count,
+			bool all);
+
+/* Whether the text is that of one end, or of several that the same processes hold. */
+bool pipe_end_is_described(const char *text);
+
 /* The only process in such a text, which may follow DESCRIPTOR_FIFO; 0: none. */
 uint32_t pipe_end_process(const char *text);
 

@@ -210,6 +210,33 @@ static long status_field(pid_t pid, const char *field)
 	return value;
 }
 
+/* Fields of /proc/PID/stat behind the name: the state is the first. */
+#define STAT_EXIT_CODE 49
+
+bool process_is_zombie(pid_t pid, int *status)
+{
+	char path[64], line[1024] = "";
+	const char *at;
+	FILE *stat;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	stat = fopen(path, "re");
+	if (!stat)
+		return false;
+	(void)!fgets(line, sizeof(line), stat);
+	fclose(stat);
+	at = strrchr(line, ')');
+	if (!at || strncmp(at, ") Z", 3) != 0 || process_live_task(pid) != pid)
+		return false;
+	at += 2;
+	for (unsigned field = 0; at && field < STAT_EXIT_CODE; field++) {
+		at = strchr(at, ' ');
+		at += at != NULL;
+	}
+	*status = at ? (int)strtol(at, NULL, 10) : 0;
+	return true;
+}
+
 int process_check(pid_t pid, struct error *err)
 {
 	long tgid = status_field(pid, "Tgid");

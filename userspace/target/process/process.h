@@ -46,6 +46,10 @@ void process_unescape(char *path);
  * but a thread of 4711". */
 int process_check(pid_t pid, struct error *err);
 
+/* Whether a process has ended, and its parent has not waited for it yet; then with what wait(2)
+ * will report, or 0 if we may not know that. */
+bool process_is_zombie(pid_t pid, int *status);
+
 /* Whether this is a kernel thread, which has no files and no memory. */
 bool process_is_kernel_thread(pid_t pid);
 

@@ -25,8 +25,10 @@
 #include "analyze/why/why_verdict.h"
 #include "analyze/why/why_walk_types.h"
 #include "target/process/descriptors.h"
+#include "target/process/pipe_ends.h"
 #include "util/hash.h"
 #include "util/memory.h"
+#include "util/signal_names.h"
 #include "util/syscall_names.h"
 
 /* ---- decisions by the kernel stack ---- */
@@ -258,22 +260,41 @@ static struct why_verdict at_child(struct why_walk *walk, struct why_blocked *bl
 	return why_blocked_follow(walk, blocked, child, WHY_GRADE_LIKELY);
 }
 
-/* The wait for the end of a thread goes on when the capture ends, and the process has only one
- * other thread: that is the one that has to end. */
+/* Whether a thread has waited since before this wait began, for something outside of the process.
+ * Then that keeps it from ending this wait, unless it has nothing to do. */
+static bool hangs_outside(const struct model *model, uint32_t thread,
+			  const struct model_open_wait *wait)
+{
+	const struct model_open_wait *own = model_open_wait_of(model, thread);
+
+	return owner_is_old(model, thread, wait) && !(own->flags & WAFFLE_OPEN_WAIT_INSIDE) &&
+	       !wait_call_is_for_work(syscall_name(model->meta->machine, own->syscall));
+}
+
+/* The wait goes on when the capture ends, only another thread of the process can end it, and the
+ * process has only one: the one that has to end, or that should wake this one and hangs itself. A
+ * lock may also be held by the thread that waits for it. */
 static struct why_verdict at_last_thread(struct why_walk *walk, struct why_blocked *blocked)
 {
-	const struct model_open_wait *wait = model_open_wait_of(walk->model, blocked->thread);
+	const struct model *model = walk->model;
+	const struct model_open_wait *wait = model_open_wait_of(model, blocked->thread);
+	struct why_step *step = &walk->path[walk->depth - 1];
 	uint32_t other;
+	bool joins;
 
 	if (!wait || wait->from_ts != blocked->interval->from_ts ||
-	    !(wait->flags & WAFFLE_OPEN_WAIT_INSIDE) ||
-	    !why_hang_is_join(walk->model, walk->names, wait))
+	    !(wait->flags & WAFFLE_OPEN_WAIT_INSIDE))
 		return WHY_UNDECIDED;
+	joins = why_hang_is_join(model, walk->names, wait);
 	other = why_only_other_thread(walk, blocked->thread);
 	if (other == MODEL_NONE || why_walk_is_on_path(walk, other))
 		return WHY_UNDECIDED;
-	walk->path[walk->depth - 1].by = other;
-	walk->path[walk->depth - 1].owned = true;
+	if (!joins &&
+	    (why_hang_is_lock(model, walk->names, wait) || !hangs_outside(model, other, wait)))
+		return WHY_UNDECIDED;
+	step->by = other;
+	step->owned = joins;
+	step->left = !joins;
 	return why_blocked_follow(walk, blocked, other, WHY_GRADE_LIKELY);
 }
 
@@ -339,12 +360,25 @@ static struct why_verdict at_open(struct why_walk *walk, struct why_blocked *blo
 	return why_blocked_end(walk, blocked, cause, WHY_GRADE_UNKNOWN, MODEL_NONE);
 }
 
+/* A poll() of one pipe or connection waits for that. So does one of several pipes, if the same
+ * processes hold the other ends of all of them. */
+static enum wait_kind polled_kind(const struct wait_facts *facts)
+{
+	if (!facts->object || facts->call != WAIT_CALL_POLL_LIST)
+		return WAIT_POLL;
+	if (descriptor_is_socket(facts->object->name))
+		return WAIT_SOCKET;
+	return pipe_end_is_described(facts->object->detail) ? WAIT_PIPE : WAIT_POLL;
+}
+
 /* The awaited event did not come. The text says what ended the wait instead. */
 static struct why_verdict by_other_end(struct why_walk *walk, struct why_blocked *blocked,
 				       const char *text)
 {
 	struct why_verdict verdict = at_owned(walk, blocked);
 
+	if (blocked->kind == WAIT_POLL)
+		blocked->kind = polled_kind(&blocked->facts);
 	if (verdict.kind == WHY_VERDICT_NONE)
 		verdict = at_held(walk, blocked);
 	if (verdict.kind == WHY_VERDICT_NONE)
@@ -703,6 +737,27 @@ static void add_session(struct why_walk *walk, struct why_blocked *blocked)
 	blocked->object = why_blocked_object_with(walk, blocked->object, text);
 }
 
+/* Adds the process that may have held a lock that processes share: it ended meanwhile. */
+static void add_killed(struct why_walk *walk, struct why_blocked *blocked)
+{
+	const struct model *model = walk->model;
+	uint32_t killed;
+	const char *name;
+	char text[160];
+
+	if (!blocked->interval->open ||
+	    !why_lock_is_shared(strtab_get(walk->why->texts, blocked->object)))
+		return;
+	killed = why_killed_sibling(walk, blocked->thread);
+	name = killed == MODEL_NONE ? NULL : signal_name(why_killed_by(model, killed));
+	if (killed == MODEL_NONE)
+		return;
+	snprintf(text, sizeof(text), "may be held by %.64s (%u), which %s has ended",
+		 model_thread_name(model, killed),
+		 model_pid_real(model, model->threads.data[killed].tid), name ?: "a signal");
+	blocked->object = why_blocked_object_with(walk, blocked->object, text);
+}
+
 /* The step has the descriptor or futex as its object. */
 static void set_program_lock(struct why_walk *walk, struct why_blocked *blocked,
 			     struct why_step *step)
@@ -713,6 +768,7 @@ static void set_program_lock(struct why_walk *walk, struct why_blocked *blocked,
 
 	blocked->object = blocked->program_lock;
 	add_session(walk, blocked);
+	add_killed(walk, blocked);
 	if (!step->meaning && len < (int)sizeof(text))
 		step->meaning = strtab_put(walk->why->texts, text, (size_t)len);
 }

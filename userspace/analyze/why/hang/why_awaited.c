@@ -98,19 +98,31 @@ static enum why_awaited python_awaited(const struct stack_functions *stack)
 	return WHY_AWAITS_LOCK;
 }
 
+/* The lock of the program's own that it waits for; NULL: none. A function of Python may show it. */
+static const char *program_lock(const struct stack_functions *stack)
+{
+	const char *functions[STACK_NAMES_FUNCTIONS + 1];
+
+	memcpy(functions, stack->functions, stack->count * sizeof(*functions));
+	functions[stack->count] = stack->python;
+	return why_lock_awaited(functions, stack->count + 1);
+}
+
 enum why_awaited why_awaited_by(const struct model *model, struct stack_names *names,
 				const struct model_open_wait *wait)
 {
 	struct stack_functions stack = {.count = 0};
-	const char *of_program;
+	const char *lock;
 	enum futex_use use;
 
 	if (!names || !wait->user_stack)
 		return WHY_AWAITS_UNKNOWN;
 	stack_names_each(names, wait->user_stack, wait->ts, function_add, &stack);
-	of_program = why_lock_awaited(stack.functions, stack.count);
-	if (of_program)
-		return why_lock_is_answer(of_program) ? WHY_AWAITS_ANSWER : WHY_AWAITS_PROGRAM;
+	lock = program_lock(&stack);
+	if (lock)
+		return why_lock_is_shared(lock)   ? WHY_AWAITS_SHARED
+		       : why_lock_is_answer(lock) ? WHY_AWAITS_ANSWER
+						  : WHY_AWAITS_PROGRAM;
 	if (!wait->lock)
 		return WHY_AWAITS_UNKNOWN;
 	if (is_refused(model, wait, &stack))

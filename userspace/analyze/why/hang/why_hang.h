@@ -25,6 +25,8 @@ enum why_awaited {
 	WHY_AWAITS_PROGRAM, /* a lock that the program made itself: see why_lock_names.h */
 	WHY_AWAITS_ANSWER,  /* what another program has to answer, in the same way */
 	WHY_AWAITS_ENDED,   /* a mutex whose owner has ended, so that nobody can release it */
+	/* One that it shares with its children: only if all of these wait, too, is it stuck. */
+	WHY_AWAITS_SHARED,
 	WHY_AWAITS_NOTHING, /* the C library stopped the thread: the kernel refused its lock */
 };
 
@@ -55,6 +57,9 @@ struct why_standstill {
 	uint32_t thread; /* one of the process */
 	uint32_t threads, of;
 	bool all_inside; /* all wait for another thread of the process, and none has a timeout */
+	/* `thread` is of a process whose threads, and those of all of its descendants, wait for
+	 * each other: for the end of a child, or a lock that they share. */
+	bool family;
 };
 
 struct why_hangs {
@@ -88,6 +93,15 @@ bool why_hang_is_lock(const struct model *model, struct stack_names *names,
  * NULL. */
 bool why_hang_is_join(const struct model *model, struct stack_names *names,
 		      const struct model_open_wait *wait);
+
+/* So many of the children that a thread waits for are named. */
+#define WHY_CHILDREN 3
+
+/* The children that a thread waits for in wait4(2) or waitid(2), as far as the capture has them:
+ * the one whose number it has given, or all that live, if any of them ends the wait. Returns their
+ * number, and the main threads of the first ones. */
+uint32_t why_hang_children(const struct model *model, const struct model_open_wait *wait,
+			   uint32_t children[WHY_CHILDREN]);
 
 /* The caller frees the result with why_hangs_free(). */
 void why_hangs_find(struct why_hangs *hangs, const struct model *model, struct stack_names *names);

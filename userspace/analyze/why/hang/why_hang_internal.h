@@ -24,6 +24,15 @@ static inline bool why_awaits_lock(enum why_awaited awaits)
 	       awaits == WHY_AWAITS_PERHAPS_LOCK;
 }
 
+static inline bool why_hang_is_alive(const struct model_thread *thread)
+{
+	return thread->traced && !thread->track && !thread->gone && !thread->exit_ts;
+}
+
+/* The same for processes that wait for each other and for their children: marks the waits for a
+ * lock that they share. In why_family.c. */
+void why_families_find(struct why_hangs *hangs, const struct model *model);
+
 /* Marks the waits that are stuck, and adds the processes at a standstill. The waits are in the
  * order of the model, and have their owners and deadlocks. In why_standstill.c. */
 void why_standstills_find(struct why_hangs *hangs, const struct model *model,

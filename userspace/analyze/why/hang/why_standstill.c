@@ -15,11 +15,6 @@ static const struct model_open_wait *open_wait(const struct model *model,
 	return &model->open_waits.data[hung->wait];
 }
 
-static bool is_alive(const struct model_thread *thread)
-{
-	return thread->traced && !thread->track && !thread->gone && !thread->exit_ts;
-}
-
 /* Whether only another thread of the process can end a wait. */
 static bool is_inside(const struct model_open_wait *wait)
 {
@@ -100,12 +95,13 @@ static bool has_always_waited(const struct model *model, const struct why_hung *
 
 	if (hung->deadlock != MODEL_NONE || why_awaits_in_vain(hung->awaits))
 		return true;
-	if (!is_alive(&model->threads.data[wait->thread]))
+	if (!why_hang_is_alive(&model->threads.data[wait->thread]))
 		return false;
 	if (is_polled(hung))
 		return wait->ts - wait->from_ts >= STANDSTILL_NS;
 	return hung->awaits != WHY_AWAITS_UNKNOWN && hung->awaits != WHY_AWAITS_PERHAPS_LOCK &&
-	       wait->before && (hung->owner != MODEL_NONE || is_inside(wait));
+	       hung->awaits != WHY_AWAITS_SHARED && wait->before &&
+	       (hung->owner != MODEL_NONE || is_inside(wait));
 }
 
 /* A wait is not stuck if the thread that is to end it is not. Each chain of waits ends at one that
@@ -244,7 +240,7 @@ static struct live_thread *live_threads_new(uint32_t *count, const struct why_ha
 		while (wait < hangs->waits.len && model->open_waits.data[wait].thread < i)
 			wait++;
 		has_wait = wait < hangs->waits.len && model->open_waits.data[wait].thread == i;
-		if (is_alive(&model->threads.data[i]) &&
+		if (why_hang_is_alive(&model->threads.data[i]) &&
 		    !is_idle_jvm(model, names, i, has_wait ? &hangs->waits.data[wait] : NULL))
 			threads[(*count)++] = (struct live_thread){
 				.pid = model->threads.data[i].pid,
@@ -273,4 +269,5 @@ void why_standstills_find(struct why_hangs *hangs, const struct model *model,
 		process_examine(hangs, model, &threads[from], end - from);
 	}
 	free(threads);
+	why_families_find(hangs, model);
 }

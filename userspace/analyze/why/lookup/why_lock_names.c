@@ -14,6 +14,8 @@ struct lock_row {
 
 #define STANDBY_TEXT "a synchronous standby of PostgreSQL, which has to confirm the commit"
 
+#define SHARED_TEXT "a lock of Python's multiprocessing"
+
 /* PostgreSQL's wait for a lock of its table of locks. */
 #define PROC_SLEEP "ProcSleep "
 
@@ -35,9 +37,10 @@ static const struct lock_row locks[] = {
 	 "row_mysql_handle_errors(* row_search_mvcc(* row_upd_step(* row_ins_step(* ",
 	 "a lock of a row or table in InnoDB"},
 	/* The functions of a semaphore are the same, but a "with" statement of Python gives back
-	 * what it takes: __enter__, or SemLock.__enter__ from Python 3.11 on. */
-	{"_multiprocessing_SemLock_acquire* _multiprocessing_SemLock___enter__* ",
-	 "SemLock __enter__ ", "a lock of Python's multiprocessing"},
+	 * what it takes: __enter__, or SemLock.__enter__ from Python 3.11 on. Until 3.9 the
+	 * function of C was semlock_acquire(). */
+	{"_multiprocessing_SemLock_acquire* _multiprocessing_SemLock___enter__* semlock_acquire ",
+	 "SemLock __enter__ ", SHARED_TEXT},
 };
 
 /* Functions of who ends the wait, if the stack of who waited is not recorded. */
@@ -72,6 +75,11 @@ const char *why_lock_awaited(const char *const *functions, uint32_t count)
 bool why_lock_is_answer(const char *object)
 {
 	return !strcmp(object, STANDBY_TEXT);
+}
+
+bool why_lock_is_shared(const char *object)
+{
+	return !strcmp(object, SHARED_TEXT);
 }
 
 bool why_lock_is_of_transaction(const char *object)

@@ -17,6 +17,9 @@ const char *why_lock_awaited(const char *const *functions, uint32_t count);
 /* Whether this text of why_lock_awaited() is not a lock, but something that another program,
  * perhaps on another machine, has to answer. */
 bool why_lock_is_answer(const char *object);
+/* Whether this text of why_lock_awaited() is a lock that a program shares with its children,
+ * without a timeout. */
+bool why_lock_is_shared(const char *object);
 /* Whether this text of why_lock_awaited() is a lock of PostgreSQL that a session may hold until its
  * transaction ends. */
 bool why_lock_is_of_transaction(const char *object);

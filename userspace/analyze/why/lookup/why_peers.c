@@ -114,6 +114,23 @@ static void note_child(struct why_walk *walk, const struct model_process *proces
 									 : NO_PEER);
 }
 
+/* The status of wait(2) has the signal in these bits. */
+#define STATUS_SIGNAL 0x7f
+
+/* Notes the process as the only child of its parent that a signal ended, or that there are several.
+ */
+static void note_killed(struct why_walk *walk, const struct model_process *process)
+{
+	const struct model *model = walk->model;
+	const struct model_thread *thread = process->main_thread < model->threads.len
+						    ? &model->threads.data[process->main_thread]
+						    : NULL;
+	bool several = map_get(&walk->killed, process->ppid) != MAP_NONE;
+
+	if (process->ppid && thread && thread->exit_ts && thread->exit_code & STATUS_SIGNAL)
+		map_put(&walk->killed, process->ppid, several ? NO_PEER : process->main_thread);
+}
+
 /* PostgreSQL's processes set their titles: "postgres: app shop 127.0.0.1(49032) idle in
  * transaction". A transaction that has failed, "idle in transaction (aborted)", holds no lock. */
 #define SESSION_BEGIN "postgres: "
@@ -145,6 +162,7 @@ static void find_main_threads(struct why_walk *walk)
 		if (map_get(&walk->main_threads, process->pid) == MAP_NONE)
 			map_put(&walk->main_threads, process->pid, process->main_thread);
 		note_child(walk, process);
+		note_killed(walk, process);
 		note_session(walk, process);
 	}
 }
@@ -180,6 +198,7 @@ void why_peers_free(struct why_walk *walk)
 	map_free(&walk->socket_users);
 	map_free(&walk->main_threads);
 	map_free(&walk->only_children);
+	map_free(&walk->killed);
 	map_free(&walk->sessions);
 	map_free(&walk->askers);
 }
@@ -544,6 +563,19 @@ uint32_t why_only_child(const struct why_walk *walk, uint32_t pid)
 	uint32_t child = map_get(&walk->only_children, pid);
 
 	return child < walk->model->threads.len ? child : MODEL_NONE;
+}
+
+uint32_t why_killed_sibling(const struct why_walk *walk, uint32_t thread)
+{
+	const struct model_process *process = model_process_of(walk->model, thread);
+	uint32_t found = process ? map_get(&walk->killed, process->ppid) : MAP_NONE;
+
+	return found < walk->model->threads.len ? found : MODEL_NONE;
+}
+
+uint32_t why_killed_by(const struct model *model, uint32_t thread)
+{
+	return (uint32_t)model->threads.data[thread].exit_code & STATUS_SIGNAL;
 }
 
 uint32_t why_idle_session(const struct why_walk *walk, uint32_t thread, uint64_t until_ts)

@@ -46,6 +46,11 @@ uint32_t why_socket_other_server(const struct why_walk *walk, const struct store
 /* The main thread of the only process that a process has started and that lives; MODEL_NONE: there
  * is none, or there are several. */
 uint32_t why_only_child(const struct why_walk *walk, uint32_t pid);
+/* The main thread of the only child of the parent of a thread's process that a signal ended; of
+ * those whose parent has not waited for them yet, also before the capture. MODEL_NONE: there is
+ * none, or there are several. why_killed_by() is that signal. */
+uint32_t why_killed_sibling(const struct why_walk *walk, uint32_t thread);
+uint32_t why_killed_by(const struct model *model, uint32_t thread);
 /* A session of the same PostgreSQL as a server process that has been idle in a transaction from the
  * begin of the capture to a time, by the title of its process. MODEL_NONE: several were so when the
  * capture began, or none. */

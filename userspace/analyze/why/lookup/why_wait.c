@@ -9,6 +9,7 @@
 #include "target/process/descriptors.h"
 #include "util/memory.h"
 #include "util/text.h"
+#include "util/syscall_names.h"
 
 static const struct {
 	enum wait_call call;
@@ -50,6 +51,14 @@ enum wait_call wait_call_of(const char *name)
 			if (!strncmp(at, name, len) && at[len] == ' ')
 				return calls[i].call;
 	return WAIT_CALL_OTHER;
+}
+
+bool wait_call_is_for_work(const char *name)
+{
+	enum wait_call call = wait_call_of(name);
+
+	return call == WAIT_CALL_SIGNAL || call == WAIT_CALL_SLEEP || call == WAIT_CALL_CHILD ||
+	       syscall_name_is_epoll(name) || (name && text_begins(name, "accept"));
 }
 
 bool wait_has_descriptor(const struct wait_facts *facts)
@@ -109,9 +118,14 @@ static enum wait_kind kind_by_state(const struct wait_facts *facts, enum wait_ki
 	return disk ? file : WAIT_OTHER;
 }
 
+static bool is_fifo(const struct wait_facts *facts)
+{
+	return facts->object && text_begins(facts->object->detail, DESCRIPTOR_FIFO);
+}
+
 static enum wait_kind kind_by_object(const struct wait_facts *facts, enum wait_kind file)
 {
-	if (facts->pipe || (facts->object && text_begins(facts->object->detail, DESCRIPTOR_FIFO)))
+	if (facts->pipe || is_fifo(facts))
 		return WAIT_PIPE;
 	for (size_t i = 0; facts->object && i < sizeof(object_kinds) / sizeof(object_kinds[0]); i++)
 		if (text_begins(facts->object->name, object_kinds[i].prefix))
@@ -233,7 +247,7 @@ enum wait_kind wait_kind_of(const struct wait_facts *facts)
 	case WAIT_CALL_CHILD:
 		return WAIT_CHILD;
 	case WAIT_CALL_FILE_READ:
-		return kind_by_state(facts, WAIT_FILE_READ);
+		return is_fifo(facts) ? WAIT_PIPE : kind_by_state(facts, WAIT_FILE_READ);
 	case WAIT_CALL_FILE_WRITE:
 	case WAIT_CALL_FSYNC:
 	case WAIT_CALL_MSYNC:

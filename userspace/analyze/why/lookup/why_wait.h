@@ -101,6 +101,8 @@ enum wait_call {
 
 /* The class of a system call by its name; name NULL: unknown. */
 enum wait_call wait_call_of(const char *name);
+/* Whether a thread may have nothing to do in a call. */
+bool wait_call_is_for_work(const char *name);
 
 /* What we know about a wait. */
 struct wait_facts {
