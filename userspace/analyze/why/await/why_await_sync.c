@@ -400,11 +400,12 @@ static void make_stream_copy(struct gather *gather, const struct model_gpu_op *o
 	for (size_t i = 0; i < before.ops.len; i++)
 		if (!before.ops.data[i].maybe)
 			gather_op(gather, &before.ops.data[i]);
-	gather->sync->spins = true;
-	gather->sync->polls = !timed;
 	gather->more |= before.more;
-	if (before.ops.len)
+	if (before.ops.len) {
+		gather->sync->spins = true;
+		gather->sync->polls = !timed;
 		end_at_work(gather, &before);
+	}
 	vec_free(&before.ops);
 }
 
