@@ -671,6 +671,23 @@ def test_critical_path_goes_through_a_copy_that_waited(gpu):
     assert [piece["kind"] for piece in path][-3:] == ["operation", "gap", "operation"]
 
 
+@pytest.mark.parametrize("length, little", [(20_000, True), (200_000, False)])
+def test_calls_and_operations_that_take_little_do_not_come_before_the_thread(waffle, text_capture, tmp_path, length,
+                                                                            little):
+    """The thread runs all the time, 1 ms."""
+    made, begin = Made(), gpu_schedule.START
+    made.writer.line("state", begin, 100, 100, 0, 1)
+    number = made.writer.hit(begin + 10_000, 100, 100, "cudaMemcpyAsync", 0x10)
+    made.launch(11_000, 2)
+    made.op(12_000, 900_000, 2)
+    made.writer.ret(begin + 10_000 + length, 100, 100, "cudaMemcpyAsync", number, 1, 0)
+    path = tmp_path / "made.waffle"
+    made.write(text_capture, path)
+    result = waffle.ok("why", path)
+    assert ("the spans take little of the time" in result.stderr) == little
+    assert ("cudaMemcpyAsync" in result.stdout.split()[0]) != little
+
+
 def test_synchronisation_needs_no_launch(gpu):
     made = Made()
     made.op(100, 200, 1)
