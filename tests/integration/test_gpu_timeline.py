@@ -688,6 +688,33 @@ def test_calls_and_operations_that_take_little_do_not_come_before_the_thread(waf
     assert ("cudaMemcpyAsync" in result.stdout.split()[0]) != little
 
 
+class Held(Made):
+    """A thread is in one call of CUDA after the other, 200 us each, and wakes another thread behind each."""
+
+    def __init__(self):
+        super().__init__()
+        begin = gpu_schedule.START
+        self.writer.line("task", begin, 101, 100, "asker")
+        self.writer.line("state", begin, 100, 100, 0, 1)
+        self.writer.line("state", begin, 101, 100, 1, 3)
+        for at in range(begin + 10_000, begin + 810_000, 200_000):
+            number = self.writer.hit(at, 100, 100, "cudaMemcpyAsync", 0x10)
+            self.writer.line("switch", at + 1_000, 1, 101, 0, 1, 0, 0, 202)
+            self.writer.ret(at + 190_000, 100, 100, "cudaMemcpyAsync", number, 1, 0)
+            self.writer.line("switch", at + 196_000, 1, 0, 101, 0, at + 195_000, 100, -1)
+
+
+def test_threads_that_wait_for_the_caller_are_listed_below_its_calls(waffle, text_capture, tmp_path):
+    path = tmp_path / "made.waffle"
+    Held().write(text_capture, path)
+    lines = waffle.ok("why", path).stdout.splitlines()
+    title = lines.index("Threads that wait for main (100):")
+    assert "asker (101)" in lines[title + 1] and not lines[title + 2]
+    assert "Threads that wait for" not in waffle.ok("why", "--span=cudaMemcpyAsync", path).stdout
+    answer = json.loads(waffle.ok("why", "--json", path).stdout)
+    assert [waiter["thread"]["tid"] for waiter in answer["waiters"]] == [101]
+
+
 def test_synchronisation_needs_no_launch(gpu):
     made = Made()
     made.op(100, 200, 1)
