@@ -621,6 +621,100 @@ def test_critical_path_goes_on_with_the_thread_that_woke_the_launching_one(gpu):
     }
 
 
+class Copying(Made):
+    """A thread launches a kernel and copies from or to the stream's memory, in a call of 500 us that names the
+    stream. `kernel`: when the kernel runs. `copy`: when the copy does."""
+
+    def __init__(self, direction, kernel, copy):
+        super().__init__()
+        begin = gpu_schedule.START
+        self.session(10, "armed")
+        self.writer.line("state", begin, 100, 100, 0, 1)
+        step = self.writer.hit(begin + 1_000, 100, 100, "step")
+        if kernel:
+            self.writer.hit(begin + 2_000, 100, 100, "cudaLaunchKernel", 0x10)
+            self.launch(2_005, 1)
+            self.op(*kernel, 1)
+        number = self.writer.hit(begin + 10_000, 100, 100, "cudaMemcpyAsync", 0x10)
+        self.launch(11_000, 2)
+        start, end = copy
+        op = self.writer.hit(begin + start, 100, 100, "copy", "copy", 0, 1, 7, 2, direction, 4, track=1)
+        self.writer.end(begin + end, 100, 100, "copy", op)
+        self.writer.ret(begin + 510_000, 100, 100, "cudaMemcpyAsync", number, 1, 0)
+        self.writer.end(begin + 520_000, 100, 100, "step", step)
+
+
+@pytest.mark.parametrize("direction, kernel, copy, expected", [
+    ("DtoH", (5_000, 480_000), (490_000, 495_000), ("certain", 485_000, "kernel gemm<float> on stream 7 of GPU 0")),
+    # The driver works on such a copy itself, once the stream has come to it.
+    ("HtoD", (5_000, 410_000), (411_000, 509_000), ("certain", 400_000, "kernel gemm<float> on stream 7 of GPU 0")),
+    # Another process may have had the GPU.
+    ("DtoH", (450_000, 480_000), (490_000, 495_000), ("likely", 485_000, "stream 7 of GPU 0, on which nothing ran")),
+    # The copy was not done when the call returned: the memory is page-locked.
+    ("DtoH", (5_000, 480_000), (515_000, 519_000), None),
+    ("DtoD", (5_000, 480_000), (490_000, 495_000), None),
+    # The driver took long to submit it.
+    ("DtoH", None, (490_000, 495_000), None),
+    ("DtoH", (5_000, 60_000), (490_000, 495_000), None),
+], ids=["from the device", "to the device", "stalled", "page-locked", "on the device", "alone", "late"])
+def test_copy_that_names_a_stream_waited_if_the_times_show_it(waffle, text_capture, tmp_path, direction, kernel, copy,
+                                                              expected):
+    path = tmp_path / "made.waffle"
+    Copying(direction, kernel, copy).write(text_capture, path)
+    answer = json.loads(waffle.ok("why", "--json", "--span=step", path).stdout)
+    parts = [part for part in answer["instances"][0]["causes"] if part["cause"] == "gpu"]
+    assert [(part["grade"], part["duration_ns"], part["culprit"]["object"]) for part in parts] == [expected] * bool(expected)
+
+
+def test_critical_path_goes_through_a_copy_that_waited(gpu):
+    path = gpu(Copying("DtoH", (5_000, 480_000), (490_000, 495_000)), "--graph=json")["critical_paths"][0]
+    assert [piece["kind"] for piece in path][-3:] == ["operation", "gap", "operation"]
+
+
+@pytest.mark.parametrize("length, little", [(20_000, True), (200_000, False)])
+def test_calls_and_operations_that_take_little_do_not_come_before_the_thread(waffle, text_capture, tmp_path, length,
+                                                                            little):
+    """The thread runs all the time, 1 ms."""
+    made, begin = Made(), gpu_schedule.START
+    made.writer.line("state", begin, 100, 100, 0, 1)
+    number = made.writer.hit(begin + 10_000, 100, 100, "cudaMemcpyAsync", 0x10)
+    made.launch(11_000, 2)
+    made.op(12_000, 900_000, 2)
+    made.writer.ret(begin + 10_000 + length, 100, 100, "cudaMemcpyAsync", number, 1, 0)
+    path = tmp_path / "made.waffle"
+    made.write(text_capture, path)
+    result = waffle.ok("why", path)
+    assert ("the spans take little of the time" in result.stderr) == little
+    assert ("cudaMemcpyAsync" in result.stdout.split()[0]) != little
+
+
+class Held(Made):
+    """A thread is in one call of CUDA after the other, 200 us each, and wakes another thread behind each."""
+
+    def __init__(self):
+        super().__init__()
+        begin = gpu_schedule.START
+        self.writer.line("task", begin, 101, 100, "asker")
+        self.writer.line("state", begin, 100, 100, 0, 1)
+        self.writer.line("state", begin, 101, 100, 1, 3)
+        for at in range(begin + 10_000, begin + 810_000, 200_000):
+            number = self.writer.hit(at, 100, 100, "cudaMemcpyAsync", 0x10)
+            self.writer.line("switch", at + 1_000, 1, 101, 0, 1, 0, 0, 202)
+            self.writer.ret(at + 190_000, 100, 100, "cudaMemcpyAsync", number, 1, 0)
+            self.writer.line("switch", at + 196_000, 1, 0, 101, 0, at + 195_000, 100, -1)
+
+
+def test_threads_that_wait_for_the_caller_are_listed_below_its_calls(waffle, text_capture, tmp_path):
+    path = tmp_path / "made.waffle"
+    Held().write(text_capture, path)
+    lines = waffle.ok("why", path).stdout.splitlines()
+    title = lines.index("Threads that wait for main (100):")
+    assert "asker (101)" in lines[title + 1] and not lines[title + 2]
+    assert "Threads that wait for" not in waffle.ok("why", "--span=cudaMemcpyAsync", path).stdout
+    answer = json.loads(waffle.ok("why", "--json", path).stdout)
+    assert [waiter["thread"]["tid"] for waiter in answer["waiters"]] == [101]
+
+
 def test_synchronisation_needs_no_launch(gpu):
     made = Made()
     made.op(100, 200, 1)

@@ -36,6 +36,7 @@ enum call_site {
 	CALL_ALL_REDUCE_AT,          /* span: count, comm_address, seq, stream */
 	CALL_COMM_INIT_AT,           /* span: rank, nranks, comm_id; at the return: comm_address */
 	CALL_LAP,                    /* span: from call to call */
+	CALL_COPY_DRIVER,            /* span: bytes, stream; its name has the direction */
 	CALL_SITES_END
 };
 
@@ -146,6 +147,8 @@ static const struct site_info call_sites[] = {
 	 .call = true,
 	 .keyed = true,
 	 .laps = true},
+	CALL_SITE("cuMemcpyDtoHAsync_v2", "cuda", WAFFLE_SITE_SPAN, SITE_ROLE_COPY, 2,
+		  CALL_U64("bytes"), CALL_PTR("stream")),
 };
 _Static_assert(sizeof(call_sites) / sizeof(call_sites[0]) == CALL_SITES_END - CALL_LAUNCH,
 	       "a row a site");
@@ -210,6 +213,7 @@ static inline void call_return_in(struct capture *capture, uint32_t pid, uint64_
 #define call_return(capture, ts, tid, site, id, ...)                                               \
 	call_return_in(capture, CAPTURE_PID, ts, tid, site, id, CALL_WORDS(__VA_ARGS__))
 
+#define DTOH 4, 0x486f7444ull /* "DtoH" */
 #define HTOD 4, 0x446f7448ull /* a string of 4 bytes, "HtoD" */
 
 /* A span of a call, with both ends. */

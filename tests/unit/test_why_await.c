@@ -244,6 +244,72 @@ static void test_a_small_copy_behind_a_kernel_waits_for_the_kernel(void **state)
 	done(&capture, why);
 }
 
+/* Into pageable memory, such a call returns only when the copy is done. */
+static void test_a_small_copy_from_the_device_that_takes_long_waits_for_the_kernel(void **state)
+{
+	static const struct {
+		uint64_t length_ns, bytes;
+		uint32_t site;
+		bool kernel, to_host, waits;
+	} rows[] = {
+		{500000, 512, CALL_COPY_ASYNC, true, true, true},
+		{500000, 512, CALL_COPY_DRIVER, true, true, true},
+		/* a call that may have returned at once */
+		{50000, 512, CALL_COPY_ASYNC, true, true, false},
+		/* a copy that may take so long itself */
+		{500000, 1 << 20, CALL_COPY_ASYNC, true, true, false},
+		{500000, 512, CALL_COPY_ASYNC, true, false, false},
+		{500000, 512, CALL_COPY_ASYNC, false, true, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uint64_t end_ts = 1050 + rows[i].length_ns;
+		struct capture capture;
+		struct why *why;
+
+		begin(&capture);
+		if (rows[i].kernel)
+			launches(&capture, 1030, 11, GEMM, STREAM);
+		if (rows[i].site == CALL_COPY_DRIVER)
+			hit(&capture, 1050, 11, CALL_COPY_DRIVER, SYNC_ID, WORDS(512, STREAM));
+		else if (rows[i].to_host)
+			hit(&capture, 1050, 11, CALL_COPY_ASYNC, SYNC_ID,
+			    WORDS(rows[i].bytes, DTOH, STREAM));
+		else
+			hit(&capture, 1050, 11, CALL_COPY_ASYNC, SYNC_ID,
+			    WORDS(rows[i].bytes, HTOD, STREAM));
+		returns(&capture, end_ts, 11, rows[i].site, SYNC_ID);
+		capture_end(&capture, end_ts + 10, 11, 1);
+		why = ask_span(&capture, end_ts + 20);
+		if (rows[i].waits)
+			check_part(why, 0, "gpu", rows[i].length_ns, 11, "likely",
+				   "kernel gemm<float> on stream 0x7f01");
+		else
+			check_part(why, 0, "running", rows[i].length_ns, 11, "certain", "");
+		done(&capture, why);
+	}
+}
+
+/* What ends the wait of a thread that is blocked there may be another thread with a lock. */
+static void test_blocked_time_in_a_copy_that_may_wait_is_that_of_the_waker(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	launches(&capture, 1030, 11, GEMM, STREAM);
+	hit(&capture, 1050, 11, CALL_COPY_ASYNC, SYNC_ID, WORDS(512, DTOH, STREAM));
+	blocks(&capture, 1060, 401060);
+	returns(&capture, 501050, 11, CALL_COPY_ASYNC, SYNC_ID);
+	capture_end(&capture, 501060, 11, 1);
+	why = ask_span(&capture, 501070);
+	assert_int_equal(why->model->threads.data[part_of(why, 0)->thread].tid, 15);
+	check_part(why, 1, "gpu", 10 + 99990, 11, "likely", "kernel gemm<float> on stream 0x7f01");
+	done(&capture, why);
+}
+
 static void test_only_waits_of_the_call_are_the_gpus(void **state)
 {
 	struct capture capture;
@@ -400,6 +466,9 @@ int main(void)
 			test_a_synchronous_copy_waits_for_itself_or_for_the_kernel_before_it),
 		cmocka_unit_test(test_a_call_that_failed_waits_for_no_gpu),
 		cmocka_unit_test(test_a_small_copy_behind_a_kernel_waits_for_the_kernel),
+		cmocka_unit_test(
+			test_a_small_copy_from_the_device_that_takes_long_waits_for_the_kernel),
+		cmocka_unit_test(test_blocked_time_in_a_copy_that_may_wait_is_that_of_the_waker),
 		cmocka_unit_test(test_only_waits_of_the_call_are_the_gpus),
 		cmocka_unit_test(
 			test_host_function_that_nobody_is_seen_to_run_is_likely_and_no_gpu),

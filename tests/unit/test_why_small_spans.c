@@ -11,6 +11,8 @@
 #include "analyze/why/why_small_spans_internal.h"
 #include "why_capture.h"
 
+#include "calls_capture.h"
+
 #define MS 1000000ull
 #define LENGTH_NS (1000 * MS)
 #define NR_WRITE 1
@@ -99,10 +101,39 @@ static void test_requests_are_small_beside_a_busy_thread(void **state)
 			fail_msg("row %zu", i);
 }
 
+/* Calls of CUDA are recorded wherever its library is. */
+static void test_calls_of_a_library_are_small_beside_the_time_of_their_thread(void **state)
+{
+	static const struct {
+		uint64_t ns; /* each of SPANS_MAX calls takes */
+		bool small;
+	} rows[] = {{1 * MS, true}, {20 * MS, false}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct capture capture;
+
+		capture_begin(&capture, true);
+		calls_add_sites(&capture);
+		named(&capture, 10, CAPTURE_PID, "trainer");
+		gets(&capture, CAPTURE_START + MS, 1, 0, 10, 0, 0, 0);
+		for (uint32_t k = 0; k < SPANS_MAX; k++) {
+			uint64_t ts = CAPTURE_START + 2 * MS + k * (LENGTH_NS / SPANS_MAX);
+
+			call_span(&capture, ts, ts + rows[i].ns, 10, CALL_COPY, k + 1, 4, HTOD);
+		}
+		assert_int_equal(why_has_only_small_spans(
+					 capture_load(&capture, CAPTURE_START + LENGTH_NS + MS)),
+				 rows[i].small);
+		capture_free(&capture);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_requests_are_small_beside_a_busy_thread),
+		cmocka_unit_test(test_calls_of_a_library_are_small_beside_the_time_of_their_thread),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

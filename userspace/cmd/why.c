@@ -168,13 +168,25 @@ static int find_waits(struct why **waits, const struct why_cli *cli, const struc
 	return why_new(waits, model, &query, err);
 }
 
-/* Who waits for the busiest thread, if that is explained because the user chose nothing. */
+/* Who waits for the busiest thread, or for the one that made all explained calls of a library, if
+ * that is explained because the user chose nothing. */
 static int find_waiters(struct why_waiters *waiters, const struct why_cli *cli,
-			const struct model *model, const struct why_query *query, struct error *err)
+			const struct why *why, const struct why_query *query, struct error *err)
 {
-	if (!query->tid || cli->wanted.thread || cli->evidence)
+	const struct model *model = why->model;
+	struct why_query caller = {.tid = why_waiters_caller(why),
+				   .from_ts = model->start_ts,
+				   .to_ts = model->end_ts,
+				   .names = query->names,
+				   .timeline = query->timeline};
+
+	if (cli->wanted.thread || cli->wanted.span || cli->evidence)
 		return 0;
-	return why_waiters_find(waiters, model, query, err);
+	if (query->tid)
+		return why_waiters_find(waiters, model, query, err);
+	if (!caller.tid || model->selected || model->filtered.expression)
+		return 0;
+	return why_waiters_find(waiters, model, &caller, err);
 }
 
 /* Suggests a function whose calls may be the steps of a thread without spans. */
@@ -362,7 +374,7 @@ static int explain(const struct why_cli *cli, struct model *model, const char *f
 	if (!result)
 		result = find_waits(&waits, cli, model, &query, err);
 	if (!result)
-		result = find_waiters(&waiters, cli, model, &query, err);
+		result = find_waiters(&waiters, cli, why, &query, err);
 	if (!result)
 		result = load_values(model, why, waits, err);
 	if (!result)

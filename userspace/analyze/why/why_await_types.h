@@ -26,7 +26,8 @@ struct why_sync {
 	bool spins; /* it also waits while it is on a CPU */
 	bool mpi;   /* a call of MPI: all of its time is waiting until the last rank has arrived */
 	/* Nobody knows whether or for whom a call of MPI polls. So time on a CPU in it is no
-	 * certain work; blocked time is explained by who ended it, as in other calls. */
+	 * certain work, unless it `spins`; blocked time is explained by who ended it, as in other
+	 * calls. */
 	bool polls;
 	/* enum why_cause: what it waits for after all known ranks have arrived. WHY_CAUSE_COUNT:
 	 * unknown. */

@@ -6,6 +6,7 @@
 
 #include "analyze/why/lookup/why_wait.h"
 #include "analyze/why/why_walk_types.h"
+#include "model/gpu/gpu_op_kind.h"
 #include "util/memory.h"
 #include "util/syscall_names.h"
 
@@ -26,12 +27,19 @@
 /* A span of a set that is armed wherever its library is mapped: nobody asked for it. */
 static bool comes_with_library(const struct site_info *site)
 {
-	static const char *const categories[] = {"torch", "jax", "mpi"};
+	static const char *const categories[] = {"torch", "jax", "mpi", "cuda", "hip", "nccl"};
 
 	for (size_t i = 0; site->call && i < sizeof(categories) / sizeof(categories[0]); i++)
 		if (!strcmp(site->category, categories[i]))
 			return true;
 	return false;
+}
+
+/* An operation of a GPU: no thread can wait within it. */
+static bool is_of_gpu(const struct model *model, const struct model_span *span)
+{
+	return !strcmp(model_site(model, span->site)->category, GPU_CATEGORY) &&
+	       model_is_track(model, span->thread);
 }
 
 struct thread_time {
@@ -102,7 +110,7 @@ static bool add_spans(struct thread_time *times, struct request_sums *requests,
 		bool request = site_is_request(site);
 		uint64_t ns = span->end_ts > span->start_ts ? span->end_ts - span->start_ts : 0;
 
-		if (site_is_bookkeeping(site) || site_is_once(site))
+		if (site_is_bookkeeping(site) || site_is_once(site) || is_of_gpu(model, span))
 			continue;
 		if (!(request || comes_with_library(site)) || span->thread >= model->threads.len)
 			return false;

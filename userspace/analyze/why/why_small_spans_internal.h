@@ -5,9 +5,9 @@
 
 #include "model/model.h"
 
-/* Whether all spans come with libraries (docs/torch.md, docs/mpi.md) and take a small part of their
- * threads' time, or are requests (docs/requests.md), which together take a small part of the time
- * of a thread that has other things to do, or are few and quick. */
+/* Whether all spans come with libraries (docs/torch.md, docs/mpi.md, docs/cuda.md) and take a small
+ * part of their threads' time, or are requests (docs/requests.md), which together take a small part
+ * of the time of a thread that has other things to do, or are few and quick. */
 bool why_has_only_small_spans(const struct model *model);
 
 #endif

@@ -135,6 +135,28 @@ static void keep_names_once(struct why_waiters *waiters)
 	waiters->list.len = kept;
 }
 
+/* A call of MPI waits for other processes, which are explained with it. */
+static bool is_gpu_call(const struct site_info *site)
+{
+	return site->call && site->role != SITE_ROLE_NONE && !site_role_is_mpi(site->role);
+}
+
+uint32_t why_waiters_caller(const struct why *why)
+{
+	const struct model *model = why->model;
+	uint32_t thread = MODEL_NONE;
+
+	for (size_t i = 0; i < why->instances.len; i++) {
+		const struct why_instance *instance = &why->instances.data[i];
+
+		if (instance->span >= model->spans.len || (i && instance->thread != thread) ||
+		    !is_gpu_call(model_site(model, model->spans.data[instance->span].site)))
+			return 0;
+		thread = instance->thread;
+	}
+	return thread < model->threads.len ? model->threads.data[thread].tid : 0;
+}
+
 int why_waiters_find(struct why_waiters *waiters, const struct model *model,
 		     const struct why_query *query, struct error *err)
 {
@@ -147,6 +169,7 @@ int why_waiters_find(struct why_waiters *waiters, const struct model *model,
 	int result;
 
 	memset(waiters, 0, sizeof(*waiters));
+	waiters->explained = explained.thread;
 	others.window_count = why_examined_choose(windows, model, query, is_candidate, &explained);
 	if (!others.window_count)
 		return 0;

@@ -16,11 +16,15 @@ struct why_waiter {
 };
 
 struct why_waiters {
-	struct why *why; /* NULL: no thread was examined */
+	struct why *why;    /* NULL: no thread was examined */
+	uint32_t explained; /* the thread for which they wait, in model.threads */
 	VEC(struct why_waiter)
 	list; /* main threads first, then by how much they ran; each name once */
 };
 
+/* The number of the thread that made all explained calls, if they are those of a library of GPUs;
+ * 0: there are other spans, or several threads, or none. */
+uint32_t why_waiters_caller(const struct why *why);
 /* Examines threads for the query, which is for one thread. The caller frees the result with
  * why_waiters_free(), also after an error. */
 int why_waiters_find(struct why_waiters *waiters, const struct model *model,

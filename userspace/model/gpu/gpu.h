@@ -87,6 +87,10 @@ struct model_gpu_awaited {
  */
 void model_gpu_awaited(const struct model_gpu *gpu, uint32_t span,
 		       struct model_gpu_awaited *awaited);
+/* What an op must wait for on its stream, as a synchronisation of that stream in its place would.
+ */
+void model_gpu_before(const struct model_gpu *gpu, const struct model_gpu_op *op,
+		      struct model_gpu_awaited *awaited);
 /*
  * The ops on other streams that an op must wait for because it is on the legacy default stream, or
  * on a blocking stream. Ops known to be done by by_ts are left out.

@@ -198,6 +198,19 @@ void model_gpu_awaited(const struct model_gpu *gpu, uint32_t span, struct model_
 	awaited_sort(found);
 }
 
+void model_gpu_before(const struct model_gpu *gpu, const struct model_gpu_op *op,
+		      struct model_gpu_awaited *found)
+{
+	struct awaited awaited = {gpu, found, op->ts, op->ts};
+
+	found->ops.len = 0;
+	found->more = false;
+	if (!gpu || op->channel == MODEL_NONE)
+		return;
+	awaited_of_stream(&awaited, op->pid, op->stream, op->thread);
+	awaited_sort(found);
+}
+
 void model_gpu_around(const struct model_gpu *gpu, const struct model_gpu_op *op, uint64_t by_ts,
 		      struct model_gpu_awaited *found)
 {

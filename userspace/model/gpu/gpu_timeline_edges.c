@@ -473,19 +473,87 @@ static void sweep_record(struct timeline_sweep *sweep, const struct sweep_item *
 	sweep->sources.len = 0;
 }
 
-/* A call with a launch of its own that returns only when that is done. */
-static bool is_synchronous(const struct timeline_sweep *sweep, uint32_t node)
+/* Whether a node is a copy's call of which begin and end are known. */
+static bool is_whole_copy(const struct timeline_sweep *sweep, uint32_t node)
 {
 	const struct model_span *span;
-	const struct gpu_site *site;
 
 	if (node >= sweep->model->spans.len)
 		return false;
 	span = &sweep->model->spans.data[node];
-	if (span->flags & MODEL_SPAN_CUT)
-		return false;
-	site = gpu_site(sweep->gpu, span->site);
-	return site->role == SITE_ROLE_COPY && site->keys[GPU_STREAM] == GPU_KEY_NONE;
+	return !(span->flags & MODEL_SPAN_CUT) &&
+	       gpu_site(sweep->gpu, span->site)->role == SITE_ROLE_COPY;
+}
+
+/* A copy without a stream returns only when it is done. */
+static void sweep_synchronous_copy(struct timeline_sweep *sweep, const struct sweep_item *item)
+{
+	frontier_append(sweep, &sweep->lanes[item->channel]);
+	sync_add_span(sweep, item->node);
+}
+
+static bool copy_is(const struct timeline_sweep *sweep, const struct gpu_timeline_op *op,
+		    const char *direction)
+{
+	const char *name =
+		op->kind == GPU_OP_COPY ? gpu_timeline_copy_name(sweep->timeline, op) : NULL;
+
+	return name && !strcmp(name, direction);
+}
+
+/*
+ * Adds what a copy's call waited for if the host's memory is pageable. From the device it returns
+ * only when the copy is done. To the device the driver copies into memory of its own, which is
+ * running, but may do so only when the stream has come to the copy.
+ */
+static void pageable_gather(struct timeline_sweep *sweep, uint32_t index, uint64_t end_ts)
+{
+	const struct gpu_timeline_op *op = &sweep->timeline->ops.data[index];
+
+	if (copy_is(sweep, op, "DtoH") && op->end_ts <= end_ts)
+		vec_add(&sweep->sources, index);
+	else if (copy_is(sweep, op, "HtoD") && op->start_ts <= end_ts && op->previous != MODEL_NONE)
+		vec_add(&sweep->sources, op->previous);
+}
+
+/* The records do not say whether memory is pageable. A call that only submits a copy takes some
+ * tens of microseconds at most. One that has waited for longer than this cannot have returned at
+ * once. */
+#define COPY_WAITS_NS 100000
+
+/* A copy with a stream: whether it waited shows only by the times. */
+static void sweep_stream_copy(struct timeline_sweep *sweep, const struct sweep_item *item)
+{
+	const struct gpu_timeline *timeline = sweep->timeline;
+	const struct model_span *span = &sweep->model->spans.data[item->node];
+	uint64_t until_ts = 0;
+
+	for (uint32_t i = sweep->first_launch[item->node]; i != MODEL_NONE;
+	     i = sweep->next_launch[i]) {
+		const struct gpu_timeline_launch *launch = &timeline->launches.data[i];
+
+		for (uint32_t k = 0; k < gpu_launch_op_count(launch); k++)
+			pageable_gather(sweep, timeline->launched.data[launch->op + k],
+					span->end_ts);
+	}
+	for (size_t i = 0; i < sweep->sources.len; i++) {
+		const struct gpu_timeline_op *op = &timeline->ops.data[sweep->sources.data[i]];
+
+		until_ts = op->end_ts > until_ts ? op->end_ts : until_ts;
+	}
+	if (until_ts > span->start_ts && until_ts - span->start_ts >= COPY_WAITS_NS)
+		sync_add_span(sweep, item->node);
+	sweep->sources.len = 0;
+}
+
+static void sweep_copy(struct timeline_sweep *sweep, const struct sweep_item *item)
+{
+	uint32_t site = sweep->model->spans.data[item->node].site;
+
+	if (gpu_site(sweep->gpu, site)->keys[GPU_STREAM] == GPU_KEY_NONE)
+		sweep_synchronous_copy(sweep, item);
+	else
+		sweep_stream_copy(sweep, item);
 }
 
 static void sweep_item(struct timeline_sweep *sweep, const struct order_item *at)
@@ -503,10 +571,8 @@ static void sweep_item(struct timeline_sweep *sweep, const struct order_item *at
 	} else {
 		sweep_work(sweep, item, at->ts);
 		if (sweep->first_launch[item->node] != MODEL_NONE &&
-		    is_synchronous(sweep, item->node)) {
-			frontier_append(sweep, &sweep->lanes[item->channel]);
-			sync_add_span(sweep, item->node);
-		}
+		    is_whole_copy(sweep, item->node))
+			sweep_copy(sweep, item);
 	}
 }
 

@@ -642,7 +642,19 @@ static void print_waits(const struct why *waits, const struct why_view *view, FI
 	}
 }
 
-static void print_waiters(const struct why_waiters *waiters, const struct why_view *view, FILE *out)
+/* "Threads that wait for it:" below a thread; below calls it is named. */
+static void put_waiters_title(const struct why_printer *printer, uint32_t explained, bool named)
+{
+	fputs("\nThreads that wait for ", printer->out);
+	if (named)
+		why_put_thread(printer, explained);
+	else
+		fputs("it", printer->out);
+	fputs(":\n", printer->out);
+}
+
+static void print_waiters(const struct why_waiters *waiters, const struct why_view *view,
+			  bool named, FILE *out)
 {
 	const struct why *why = waiters->why;
 	const struct why_printer printer = {
@@ -650,7 +662,7 @@ static void print_waiters(const struct why_waiters *waiters, const struct why_vi
 	char share[UNITS_TEXT], time[UNITS_TEXT];
 
 	if (waiters->list.len)
-		fputs("\nThreads that wait for it:\n", out);
+		put_waiters_title(&printer, waiters->explained, named);
 	for (size_t i = 0; i < waiters->list.len; i++) {
 		const struct why_waiter *waiter = &waiters->list.data[i];
 		const struct why_instance *instance = &why->instances.data[waiter->instance];
@@ -727,7 +739,7 @@ void why_print_text(const struct why *why, const struct why_view *view, FILE *ou
 		print_instance(&printer, &why->instances.data[i]);
 	}
 	if (view->waiters)
-		print_waiters(view->waiters, view, out);
+		print_waiters(view->waiters, view, !is_of_threads(why), out);
 	if (view->waits)
 		print_waits(view->waits, view, out);
 	print_hangs(why, view, out);

@@ -59,10 +59,14 @@ void why_await_sync_make(struct why_walk *walk, struct why_sync *sync);
 
 /* ---- why_await_times.c ---- */
 
+/* Whether the GPU's times were recorded in a process. */
+bool why_await_has_operations(const struct why_walk *walk, uint32_t pid);
+/* Whether a call waited for operations with times. */
+bool why_await_timed(const struct why_walk *walk, uint32_t span);
 /* If the GPU's times show until when the call waited, sets sync->done_ts. Unless `ranks` or a
  * collective may have been awaited, also describes in `sync` which operations ran meanwhile, and
- * returns true. */
-bool why_await_by_times(struct why_walk *walk, struct why_sync *sync, bool ranks);
+ * returns true. `host`: a host function may have been awaited, which may have no times. */
+bool why_await_by_times(struct why_walk *walk, struct why_sync *sync, bool ranks, bool host);
 
 /* ---- why_await_text.c ---- */
 

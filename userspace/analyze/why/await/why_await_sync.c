@@ -354,6 +354,61 @@ static void make_may_sync(struct gather *gather, const struct model_gpu_awaited 
 		end_at_work(gather, awaited);
 }
 
+/*
+ * The records do not say whether the host's memory is pageable. From the device into pageable
+ * memory, a copy's call returns only when the copy is done:
+ * https://docs.nvidia.com/cuda/cuda-driver-api/api-sync-behavior.html
+ * So many bytes take less than ten microseconds on any bus, and submitting them some tens, also if
+ * a probe records it. A call that takes LONG_COPY_NS has waited.
+ */
+#define SMALL_COPY_BYTES 65536
+#define LONG_COPY_NS 100000
+
+static bool is_to_host(const struct gather *gather, const struct model_gpu_op *op)
+{
+	const struct model *model = gather->walk->model;
+	struct value kind;
+
+	if (model_gpu_value(model, op->node, op->index, "kind", &kind))
+		return kind.type == WAFFLE_KEY_STR && kind.text_len == strlen("DtoH") &&
+		       !memcmp(kind.text, "DtoH", kind.text_len);
+	/* A function of the driver has the direction in its name. */
+	return strstr(model_site(model, model->spans.data[op->index].site)->name, "DtoH");
+}
+
+/* Whether a small copy from the device took so long that it has waited for what was before it. */
+static bool is_held_up(const struct gather *gather, const struct model_gpu_op *op)
+{
+	uint64_t bytes;
+
+	return is_to_host(gather, op) && why_await_bytes(gather->walk->model, op, &bytes) &&
+	       bytes <= SMALL_COPY_BYTES && gather->to_ts - gather->from_ts >= LONG_COPY_NS;
+}
+
+/* A copy with a stream mostly returns at once. By the GPU's times we know which one waited. Without
+ * them, blocked time in a small copy may be for a lock, too. */
+static void make_stream_copy(struct gather *gather, const struct model_gpu_op *op)
+{
+	const struct why_awaits *awaits = &gather->walk->awaits;
+	bool timed = why_await_has_operations(gather->walk, gather->pid);
+	struct model_gpu_awaited before = {0};
+
+	if (timed ? !why_await_timed(gather->walk, gather->sync->span) : !is_held_up(gather, op))
+		return;
+	model_gpu_before(awaits->gpu, op, &before);
+	gather->may = true;
+	for (size_t i = 0; i < before.ops.len; i++)
+		if (!before.ops.data[i].maybe)
+			gather_op(gather, &before.ops.data[i]);
+	gather->more |= before.more;
+	if (before.ops.len) {
+		gather->sync->spins = true;
+		gather->sync->polls = !timed;
+		end_at_work(gather, &before);
+	}
+	vec_free(&before.ops);
+}
+
 /* A copy without a stream waits for the work before it, and for itself. */
 static void make_copy(struct gather *gather, const struct model_gpu_awaited *awaited)
 {
@@ -363,8 +418,10 @@ static void make_copy(struct gather *gather, const struct model_gpu_awaited *awa
 	const struct model_gpu_op *last = last_of(awaited);
 	bool small = is_small(gather, &op);
 
-	if (model_gpu_value(model, op.node, op.index, "stream", &(struct value){0}))
+	if (model_gpu_value(model, op.node, op.index, "stream", &(struct value){0})) {
+		make_stream_copy(gather, &op);
 		return;
+	}
 	for (size_t i = 0; i < awaited->ops.len; i++)
 		if (!awaited->ops.data[i].maybe)
 			gather_op(gather, &awaited->ops.data[i]);
@@ -522,6 +579,15 @@ static void make_mpi(struct gather *gather)
 	}
 }
 
+/* Whether a host function may be what the call waits for. */
+static bool has_host_rival(const struct gather *gather)
+{
+	for (size_t i = 0; i < gather->rivals.len; i++)
+		if (gather->rivals.data[i].host)
+			return true;
+	return false;
+}
+
 /* Decides by the role. `awaited` is what the call waits for on streams. */
 static void make(struct gather *gather, const struct model_gpu_awaited *awaited)
 {
@@ -569,7 +635,8 @@ void why_await_sync_make(struct why_walk *walk, struct why_sync *sync)
 	model_gpu_awaited(walk->awaits.gpu, sync->span, &awaited);
 	make(&gather, &awaited);
 	gather_sort(&gather);
-	if (why_await_by_times(walk, sync, sync->arrival_count || sync->end == WHY_COLLECTIVE))
+	if (why_await_by_times(walk, sync, sync->arrival_count || sync->end == WHY_COLLECTIVE,
+			       has_host_rival(&gather)))
 		gather.more = awaited.more = false;
 	/* A late rank may be among what was not searched. */
 	if ((gather.more || awaited.more) && sync->waits)

@@ -18,6 +18,9 @@
 #define NAMES_MAX 16 /* names that are told apart; the time of others is not summed up */
 #define NAMES_SHOWN 3
 #define OPS_MAX 65536 /* limit of the operations of one call */
+/* A GPU begins the next operation of a stream within some tens of microseconds. If nothing runs
+ * for longer than this, something that has no times holds it up. */
+#define STALL_NS 200000
 
 /* Operations of a name on a stream that ran during the call. */
 struct ran {
@@ -31,6 +34,10 @@ struct times {
 	uint64_t from_ts, to_ts;
 	struct ran ran[NAMES_MAX];
 	unsigned count;
+	uint64_t ran_ns;     /* sum over all names */
+	uint64_t stalled_ns; /* sum of the times, each of at least STALL_NS, in which none ran */
+	uint32_t stalled;    /* the operation after the longest of them, or MODEL_NONE */
+	uint64_t longest_ns; /* of them */
 };
 
 static const struct gpu_timeline_sync *sync_find(const struct gpu_timeline *timeline,
@@ -54,6 +61,7 @@ static void ran_add(struct times *times, uint32_t op)
 	uint64_t ns = to > from ? to - from : 0;
 	unsigned i = 0;
 
+	times->ran_ns += ns;
 	while (i < times->count &&
 	       (times->timeline->ops.data[times->ran[i].op].name != at->name ||
 		times->timeline->ops.data[times->ran[i].op].stream != at->stream))
@@ -70,12 +78,35 @@ static void ran_add(struct times *times, uint32_t op)
 	}
 }
 
+/* Notes that nothing ran between the operation before `op`, if there is one, and `op`. What the
+ * call itself launched may not have been submitted until then. */
+static void stall_add(struct times *times, uint32_t before, uint32_t op)
+{
+	const struct gpu_timeline_op *ops = times->timeline->ops.data;
+	uint64_t from = times->from_ts, ns;
+
+	if (ops[op].launch == MODEL_NONE ||
+	    times->timeline->launches.data[ops[op].launch].ts >= from)
+		return;
+	if (before != MODEL_NONE && ops[before].end_ts > from)
+		from = ops[before].end_ts;
+	ns = ops[op].start_ts > from ? ops[op].start_ts - from : 0;
+	if (ns < STALL_NS)
+		return;
+	times->stalled_ns += ns;
+	if (ns > times->longest_ns) {
+		times->longest_ns = ns;
+		times->stalled = op;
+	}
+}
+
 /* Collects what ran, from the last operation back. False: a collective is among it, or it is too
  * much. */
 static bool ran_collect(struct times *times, struct why_walk *walk, uint32_t op)
 {
 	for (unsigned i = 0; op != MODEL_NONE; i++) {
 		const struct gpu_timeline_op *at = &times->timeline->ops.data[op];
+		uint32_t needed = gpu_timeline_needed(times->timeline, op);
 
 		if (at->end_ts <= times->from_ts)
 			return true;
@@ -83,7 +114,8 @@ static bool ran_collect(struct times *times, struct why_walk *walk, uint32_t op)
 		    gpu_timeline_communicates(gpu_timeline_name(times->timeline, at)))
 			return false;
 		ran_add(times, op);
-		op = gpu_timeline_needed(times->timeline, op);
+		stall_add(times, needed, op);
+		op = needed;
 	}
 	return true;
 }
@@ -99,11 +131,20 @@ static int longer(const void *left, const void *right)
 
 /* ---- texts ---- */
 
+/* "stream 7 of GPU 0" */
+static void put_stream(FILE *out, const struct gpu_timeline *timeline, uint32_t op)
+{
+	const struct gpu_timeline_stream *stream =
+		&timeline->streams.data[timeline->ops.data[op].stream];
+
+	fprintf(out, "stream %" PRIu64 " of GPU %" PRIu64, stream->number,
+		timeline->devices.data[stream->device].number);
+}
+
 /* "kernel gemm on stream 7 of GPU 0" */
 static void put_op(FILE *out, const struct gpu_timeline *timeline, uint32_t op)
 {
 	const struct gpu_timeline_op *at = &timeline->ops.data[op];
-	const struct gpu_timeline_stream *stream = &timeline->streams.data[at->stream];
 	const char *name = gpu_timeline_name(timeline, at);
 	const struct value value = {
 		.type = WAFFLE_KEY_STR, .text = name, .text_len = (uint32_t)strlen(name)};
@@ -115,8 +156,14 @@ static void put_op(FILE *out, const struct gpu_timeline *timeline, uint32_t op)
 			(uint64_t)at->bytes);
 	else
 		fputs(name, out);
-	fprintf(out, " on stream %" PRIu64 " of GPU %" PRIu64, stream->number,
-		timeline->devices.data[stream->device].number);
+	fputs(" on ", out);
+	put_stream(out, timeline, op);
+}
+
+/* Whether nothing ran for most of the wait. */
+static bool is_stalled(const struct times *times)
+{
+	return times->stalled_ns > (times->to_ts - times->from_ts) / 2;
 }
 
 static uint32_t object_text(struct why_walk *walk, const struct times *times)
@@ -126,11 +173,26 @@ static uint32_t object_text(struct why_walk *walk, const struct times *times)
 	FILE *out = memory_stream(&text, &len);
 	uint32_t number;
 
-	put_op(out, times->timeline, times->ran[0].op);
+	if (is_stalled(times)) {
+		put_stream(out, times->timeline, times->stalled);
+		fputs(", on which nothing ran", out);
+	} else {
+		put_op(out, times->timeline, times->ran[0].op);
+	}
 	memory_require(!fclose(out));
 	number = strtab_put(walk->why->texts, text, len);
 	free(text);
 	return number;
+}
+
+/* "for 2.1 ms nothing ran on stream 7 of GPU 0, which may have worked for another process; " */
+static void put_stall(FILE *out, const struct times *times)
+{
+	char duration[UNITS_TEXT];
+
+	fprintf(out, "for %s nothing ran on ", units_format_duration(duration, times->stalled_ns));
+	put_stream(out, times->timeline, times->stalled);
+	fputs(", which may have worked for another process; ", out);
 }
 
 /* "waits for the GPU: kernel gemm on stream 7 of GPU 0 ran for 9.2 ms (4 times), … ran for 1 ms" */
@@ -142,6 +204,8 @@ static uint32_t ran_text(struct why_walk *walk, const struct times *times)
 	uint32_t number;
 
 	fputs("waits for the GPU: ", out);
+	if (is_stalled(times))
+		put_stall(out, times);
 	for (unsigned i = 0; i < times->count && i < NAMES_SHOWN; i++) {
 		char duration[UNITS_TEXT];
 
@@ -190,12 +254,58 @@ static bool was_done(const struct why_walk *walk, const struct why_sync *sync,
 	return has_last;
 }
 
-bool why_await_by_times(struct why_walk *walk, struct why_sync *sync, bool ranks)
+bool why_await_has_operations(const struct why_walk *walk, uint32_t pid)
+{
+	const struct gpu_timeline *timeline = walk->awaits.timeline;
+
+	return timeline && timeline->ops.len && gpu_timeline_session(timeline, pid);
+}
+
+bool why_await_timed(const struct why_walk *walk, uint32_t span)
+{
+	return walk->awaits.timeline && sync_find(walk->awaits.timeline, walk->model, span);
+}
+
+/* What the call waited for, and which call launched it. */
+static void describe(struct why_walk *walk, struct why_sync *sync, const struct times *times)
+{
+	const struct gpu_timeline *timeline = times->timeline;
+	bool stalled = is_stalled(times);
+	uint32_t op = stalled ? times->stalled : times->ran[0].op;
+	const struct gpu_timeline_launch *launch;
+
+	sync->waits = sync->spins = true;
+	sync->end =
+		!stalled && timeline->ops.data[op].kind == GPU_OP_HOST ? WHY_USER_WORK : WHY_GPU;
+	sync->grade = stalled ? WHY_GRADE_LIKELY : WHY_GRADE_CERTAIN;
+	sync->object = object_text(walk, times);
+	sync->meaning = ran_text(walk, times);
+	sync->launch_ts = 0;
+	if (timeline->ops.data[op].launch == MODEL_NONE)
+		return;
+	launch = &timeline->launches.data[timeline->ops.data[op].launch];
+	sync->launch_ts = launch_begin(walk, launch);
+	sync->launch_thread = launch->thread;
+	sync->launch_span = launch->span;
+}
+
+/* Whether the call is a copy with a stream, and neither the GPU nor something that held it up took
+ * most of its time: the driver did, and the copy was done when that was. */
+static bool is_driver(const struct why_walk *walk, uint32_t span, const struct times *times)
+{
+	const struct model *model = walk->model;
+	struct value stream;
+
+	return model_site(model, model->spans.data[span].site)->role == SITE_ROLE_COPY &&
+	       model_gpu_value(model, MODEL_NODE_SPAN, span, "stream", &stream) &&
+	       !is_stalled(times) && times->ran_ns < (times->to_ts - times->from_ts) / 2;
+}
+
+bool why_await_by_times(struct why_walk *walk, struct why_sync *sync, bool ranks, bool host)
 {
 	const struct gpu_timeline *timeline = walk->awaits.timeline;
 	const struct gpu_timeline_sync *found;
-	const struct gpu_timeline_launch *launch;
-	struct times times = {.timeline = timeline};
+	struct times times = {.timeline = timeline, .stalled = MODEL_NONE};
 	uint32_t last;
 
 	found = timeline ? sync_find(timeline, walk->model, sync->span) : NULL;
@@ -205,23 +315,15 @@ bool why_await_by_times(struct why_walk *walk, struct why_sync *sync, bool ranks
 	if (last == MODEL_NONE)
 		return false;
 	times.from_ts = found->start_ts;
-	times.to_ts = found->end_ts;
 	sync->done_ts = timeline->ops.data[last].end_ts;
-	if (ranks || !ran_collect(&times, walk, last))
+	times.to_ts = sync->done_ts;
+	if (ranks || !ran_collect(&times, walk, last) || (host && is_stalled(&times)))
 		return false;
-	qsort(times.ran, times.count, sizeof(*times.ran), longer);
-	sync->waits = sync->spins = true;
-	sync->end =
-		timeline->ops.data[times.ran[0].op].kind == GPU_OP_HOST ? WHY_USER_WORK : WHY_GPU;
-	sync->grade = WHY_GRADE_CERTAIN;
-	sync->object = object_text(walk, &times);
-	sync->meaning = ran_text(walk, &times);
-	sync->launch_ts = 0;
-	if (timeline->ops.data[times.ran[0].op].launch == MODEL_NONE)
+	if (is_driver(walk, sync->span, &times)) {
+		sync->end = WHY_CAUSE_COUNT;
 		return true;
-	launch = &timeline->launches.data[timeline->ops.data[times.ran[0].op].launch];
-	sync->launch_ts = launch_begin(walk, launch);
-	sync->launch_thread = launch->thread;
-	sync->launch_span = launch->span;
+	}
+	qsort(times.ran, times.count, sizeof(*times.ran), longer);
+	describe(walk, sync, &times);
 	return true;
 }
