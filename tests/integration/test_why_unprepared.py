@@ -278,7 +278,7 @@ def test_a_file_lock_stands_before_the_idle_threads_of_go(first_cause, launch, p
     finally:
         done.set()
         holder.join()
-    assert cause == "not-recorded" and grade != "certain"
+    assert cause == "lock" and grade != "certain"
 
 
 READER = """

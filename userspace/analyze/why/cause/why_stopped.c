@@ -37,14 +37,19 @@ struct why_verdict why_blocked_at_sleep(struct why_walk *walk, struct why_blocke
 
 #define FROZEN_TEXT "its cgroup was frozen"
 
+/* Limit of the records of a process to look at. Those of freezers come first, since they have no
+ * device. */
+#define FREEZERS_MAX 8
+
 /* The cgroup with a freezer of the process; 0: it has none, or one in each version of cgroups. */
 static uint64_t freezer_of(const struct model *model, uint32_t pid)
 {
 	const struct model_io_limit *all = model->io_limits.data;
 	size_t len = model->io_limits.len;
+	size_t first = lower_bound(len, k, all[k].pid < pid);
 	uint64_t found = 0;
 
-	for (size_t i = lower_bound(len, k, all[k].pid < pid); i < len && all[i].pid == pid; i++) {
+	for (size_t i = first; i < len && i - first < FREEZERS_MAX && all[i].pid == pid; i++) {
 		if (!(all[i].kind & WAFFLE_IO_LIMIT_FREEZER) || all[i].cgroup == found)
 			continue;
 		if (found)

@@ -40,8 +40,8 @@ struct why_hung {
 	uint32_t deadlock; /* index in `deadlocks`; MODEL_NONE: it is in none */
 	enum why_awaited awaits;
 	/* It is in a deadlock, or the C library stopped it, or its lock's owner has ended, or it
-	 * waits for such a thread. Or it
-	 * may be so: for all of the capture it has waited for a lock or the end of a thread. */
+	 * waits for such a thread. Or it may be so: for all of the capture it has waited for a lock
+	 * or the end of a thread. */
 	bool stuck;
 };
 
@@ -64,9 +64,9 @@ struct why_standstill {
 
 struct why_hangs {
 	/* Those in a deadlock first, in its order; then those that the C library stopped, and those
-	 * for a lock of a thread that has ended; then
-	 * others that are stuck; then those with an owner; then uninterruptible ones; then the
-	 * others, those of the JVM's own threads at last. Of each kind the longest first. */
+	 * for a lock whose owner has ended; then others that are stuck; then those with an owner;
+	 * then uninterruptible ones; then the others, those of the
+	 * JVM's own threads at last. Of each kind the longest first. */
 	VEC(struct why_hung) waits;
 	VEC(struct why_deadlock) deadlocks;
 	VEC(struct why_standstill) standstills; /* without processes that have one of the others */
