@@ -687,6 +687,29 @@ def python_functions(wait):
             if (frame.get("file") or "").endswith(".py")]
 
 
+def test_the_text_of_a_deep_wait_has_the_function_of_the_program_itself(waffle, start, tmp_path):
+    packages = tmp_path / "lib" / "site-packages"
+    packages.mkdir(parents=True)
+    (packages / "deep.py").write_text("""import os
+def dive(left):
+    return dive(left - 1) if left else os.read(0, 1)
+""")
+    (tmp_path / "app.py").write_text(f"""import sys
+sys.path.insert(0, {str(packages)!r})
+import deep
+def album():
+    print("ready", flush=True)
+    deep.dive(20)
+album()
+""")
+    program = start(sys.executable, tmp_path / "app.py")
+    program.until("ready")
+    time.sleep(0.2)
+    path = waffle.path()
+    waffle.ok("attach", "--pid", program.pid, "--duration", "300ms", "-o", path, "--no-report", "--stacks", "sched")
+    assert re.search("← … ← album \\(app.py:6\\)", waffle.ok("why", path).stdout)
+
+
 @pytest.mark.parametrize("python", interpreters())
 def test_threads_that_hung_in_python_before_the_capture_have_its_functions(waffle, start, python):
     program = start(python, PROGRAMS / "hangs.py")

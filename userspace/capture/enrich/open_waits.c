@@ -34,7 +34,7 @@
 #define NO_PIPE UINT32_MAX
 
 /* The descriptors that a thread waits for. */
-struct awaited {
+struct awaited_files {
 	uint32_t count; /* of all; the arrays have only the first ones */
 	int fds[WAFFLE_POLLED_MAX];
 	uint32_t pipes[WAFFLE_POLLED_MAX]; /* index in `pipes`; NO_PIPE: it is no pipe */
@@ -44,7 +44,7 @@ struct open_wait {
 	struct waffle_rec_halted halted;
 	struct lock_owner lock;
 	struct waffle_rec_wait file; /* as the kernel would give it; ino 0: it waits for no file */
-	struct awaited awaited;
+	struct awaited_files awaited;
 	char *fifo;             /* path of the named pipe that it opens; NULL: none */
 	const char *fifo_lacks; /* what it waits for there */
 	bool wanted;            /* it waits for a lock with an owner, or owns such a lock */
@@ -207,12 +207,12 @@ static bool is_poll(int syscall)
 	return syscall == SYS_ppoll;
 }
 
-static uint32_t awaited_known(const struct awaited *awaited)
+static uint32_t awaited_known(const struct awaited_files *awaited)
 {
 	return awaited->count < WAFFLE_POLLED_MAX ? awaited->count : WAFFLE_POLLED_MAX;
 }
 
-static void awaited_add(struct awaited *awaited, int fd)
+static void awaited_add(struct awaited_files *awaited, int fd)
 {
 	if (awaited->count < WAFFLE_POLLED_MAX) {
 		awaited->fds[awaited->count] = fd;
@@ -223,7 +223,7 @@ static void awaited_add(struct awaited *awaited, int fd)
 
 /* The descriptors that a thread waits for: that of its call, or those of poll(2). Longer lists, and
  * those of select(2), are not read. */
-static void awaited_read(struct awaited *awaited, const struct waffle_rec_halted *halted,
+static void awaited_read(struct awaited_files *awaited, const struct waffle_rec_halted *halted,
 			 const struct image *image)
 {
 	struct pollfd polled[POLLED_MAX];
@@ -267,7 +267,7 @@ static bool file_read(struct open_waits *waits, struct waffle_rec_wait *file, pi
 }
 
 /* As wait_polled() of bpf/wait.bpf.c. */
-static void list_put(struct waffle_rec_wait *file, const struct awaited *awaited)
+static void list_put(struct waffle_rec_wait *file, const struct awaited_files *awaited)
 {
 	uint32_t fds[WAFFLE_POLLED_MAX];
 
@@ -287,7 +287,7 @@ static void file_examine(struct open_waits *waits, struct open_wait *wait,
 	const struct waffle_rec_halted *halted = &wait->halted;
 	struct waffle_rec_wait file = {.rec = halted->rec,
 				       .from_ts = halted->from_ts ?: halted->rec.ts};
-	struct awaited *awaited = &wait->awaited;
+	struct awaited_files *awaited = &wait->awaited;
 	struct pipe_end ends[WAFFLE_POLLED_MAX];
 	bool pipes[WAFFLE_POLLED_MAX];
 	pid_t tid = (pid_t)halted->rec.tid;

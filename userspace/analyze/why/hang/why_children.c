@@ -7,13 +7,13 @@
 #include "util/syscall_names.h"
 
 /* Which children a call waits for. */
-struct wanted {
+struct wanted_children {
 	bool any;
 	uint32_t number; /* of the only one, as its parent sees it */
 };
 
 /* False: it waits for none, or for those of a group of processes. */
-static bool wanted_read(struct wanted *wanted, const struct model *model,
+static bool wanted_read(struct wanted_children *wanted, const struct model *model,
 			const struct model_open_wait *wait)
 {
 	const char *name = syscall_name(model->meta->machine, wait->syscall);
@@ -24,7 +24,7 @@ static bool wanted_read(struct wanted *wanted, const struct model *model,
 	    wait->args >= model->syscall_args.len)
 		return false;
 	args = &model->syscall_args.data[wait->args];
-	*wanted = (struct wanted){
+	*wanted = (struct wanted_children){
 		.any = by_id ? args[0] == P_ALL : (int32_t)args[0] == -1,
 		.number = (uint32_t)args[by_id],
 	};
@@ -32,7 +32,7 @@ static bool wanted_read(struct wanted *wanted, const struct model *model,
 }
 
 static bool is_wanted(const struct model *model, const struct model_process *process,
-		      const struct wanted *wanted)
+		      const struct wanted_children *wanted)
 {
 	const struct model_thread *main = process->main_thread < model->threads.len
 						  ? &model->threads.data[process->main_thread]
@@ -46,7 +46,7 @@ uint32_t why_hang_children(const struct model *model, const struct model_open_wa
 			   uint32_t children[WHY_CHILDREN])
 {
 	uint32_t pid = model->threads.data[wait->thread].pid, count = 0;
-	struct wanted wanted;
+	struct wanted_children wanted;
 
 	if (!wanted_read(&wanted, model, wait))
 		return 0;

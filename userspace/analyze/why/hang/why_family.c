@@ -10,7 +10,7 @@
 #include "util/memory.h"
 
 /* A process that no traced one has started, and its descendants. */
-struct family {
+struct process_family {
 	uint32_t threads, waiting; /* living ones; those that wait for others of the family */
 	uint32_t shared;           /* those that wait for a lock that processes share */
 	bool outside; /* the oldest process waits for one: it may share that with its parent */
@@ -80,13 +80,13 @@ static uint32_t process_index(const struct model *model, uint32_t thread)
 	return process ? (uint32_t)(process - model->processes.data) : MODEL_NONE;
 }
 
-static void families_fill(struct family *families, const uint32_t *heads,
+static void families_fill(struct process_family *families, const uint32_t *heads,
 			  const struct why_hangs *hangs, const struct model *model)
 {
 	for (uint32_t i = 0; i < model->threads.len; i++) {
 		uint32_t process = process_index(model, i);
 		const struct why_hung *hung;
-		struct family *family;
+		struct process_family *family;
 
 		if (process == MODEL_NONE || !why_hang_is_alive(&model->threads.data[i]))
 			continue;
@@ -101,7 +101,7 @@ static void families_fill(struct family *families, const uint32_t *heads,
 	}
 }
 
-static bool is_stuck(const struct family *family)
+static bool is_stuck(const struct process_family *family)
 {
 	return family->shared && !family->outside && family->waiting == family->threads;
 }
@@ -109,7 +109,8 @@ static bool is_stuck(const struct family *family)
 void why_families_find(struct why_hangs *hangs, const struct model *model)
 {
 	uint32_t *heads = heads_new(model);
-	struct family *families = memory_zeroed(model->processes.len + 1, sizeof(*families));
+	struct process_family *families =
+		memory_zeroed(model->processes.len + 1, sizeof(*families));
 
 	families_fill(families, heads, hangs, model);
 	for (uint32_t i = 0; i < model->processes.len; i++)
