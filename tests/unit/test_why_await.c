@@ -412,6 +412,78 @@ static void test_host_function_and_kernel_of_a_stream_are_both_named_and_unknown
 	}
 }
 
+/* Thread 16 of the process runs from 1100 to 1700, as `samples` of it show in the host function. */
+static void samples_add(struct capture *capture, unsigned samples, unsigned others)
+{
+	struct store_name name = {
+		.pid = 10, .value = STORE_NAMED | 1, .name = "softmax (/srv/app.py:7)"};
+	struct store_stack stack = {.addresses = &name.value, .count = 1, .pid = 10};
+	struct error err = ERROR_INIT;
+
+	named(capture, 16, 10, "callbacks");
+	capture_must(store_writer_add_name(capture->writer, &name, &err), err);
+	capture_must(store_writer_add_stack(capture->writer, &stack, &err), err);
+	name = (struct store_name){
+		.pid = 10, .value = STORE_NAMED | 2, .name = "other (/srv/app.py:9)"};
+	stack.addresses = &name.value;
+	capture_must(store_writer_add_name(capture->writer, &name, &err), err);
+	capture_must(store_writer_add_stack(capture->writer, &stack, &err), err);
+	gets(capture, 1100, 2, 0, 16, 0, 1099, 0);
+	for (unsigned i = 0; i < samples + others; i++)
+		capture_add(capture,
+			    &(struct waffle_rec_sample){.rec = {1110 + i, 16, WAFFLE_REC_SAMPLE, 2},
+							.user_stack = i < samples ? 1 : 2,
+							.syscall = -1,
+							.period_ns = 1});
+	waits(capture, 1700, 2, 16, 0, S, NR_FUTEX, 0x7f80, FUTEX_COND, 0);
+}
+
+/* Only while the thread runs; else it may be the kernel. */
+static void test_host_function_that_samples_show_a_thread_to_run_is_that_thread(void **state)
+{
+	static const struct {
+		unsigned samples, others;
+		bool shown;
+	} rows[] = {{10, 1, true}, {2, 0, false}, {5, 5, false}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct capture capture;
+		struct stack_names *names;
+		struct error err = ERROR_INIT;
+		const struct why_step *step;
+		struct why *why;
+
+		begin(&capture);
+		launches_host(&capture, 1040, 11, SOFTMAX, STREAM);
+		launches(&capture, 1041, 11, GEMM, STREAM);
+		sync_begins(&capture, 1050);
+		waits(&capture, 1050, 1, 11, 0, S, NR_FUTEX, 0x7f00, FUTEX_COND, 0);
+		samples_add(&capture, rows[i].samples, rows[i].others);
+		gets(&capture, 1850, 1, 0, 11, 15, 1850, 0);
+		sync_ends(&capture, 1850);
+		capture_end(&capture, 1900, 11, 1);
+		capture_load(&capture, 2000);
+		names = stack_names_open(capture.reader, false);
+		capture_must(why_new(&why, capture.model,
+				     &(struct why_query){.name = "step", .names = names}, &err),
+			     err);
+		check_why(why);
+		if (rows[i].shown) {
+			check_part(why, 0, "user-work", 600, 16, "likely", HOST_TEXT);
+			step = &why->steps.data[part_of(why, 0)->step];
+			assert_true(step->gpu && step->host && !step->last_rank);
+			assert_string_equal(strtab_get(why->texts, step->meaning),
+					    "waits for " HOST_TEXT);
+		}
+		check_part(why, rows[i].shown ? 1 : 0, "gpu", rows[i].shown ? 200 : 800, 11,
+			   "unknown", "kernel gemm<float> on stream 0x7f01, or " HOST_TEXT);
+		why_free(why);
+		stack_names_close(names);
+		capture_free(&capture);
+	}
+}
+
 static void test_host_functions_of_two_streams_are_unknown_and_no_gpu(void **state)
 {
 	struct capture capture;
@@ -475,6 +547,8 @@ int main(void)
 		cmocka_unit_test(test_host_function_is_what_the_thread_did_that_ended_the_wait),
 		cmocka_unit_test(
 			test_host_function_and_kernel_of_a_stream_are_both_named_and_unknown),
+		cmocka_unit_test(
+			test_host_function_that_samples_show_a_thread_to_run_is_that_thread),
 		cmocka_unit_test(test_host_functions_of_two_streams_are_unknown_and_no_gpu),
 		cmocka_unit_test(test_small_copy_behind_a_host_function_is_not_what_took_so_long),
 	};

@@ -857,9 +857,50 @@ static void test_counts_of_many_places_add_up(void **state)
 	vec_free(&counts);
 }
 
+/* The caller of CUDA's functions, some of which may be in the program's own file, is the program's.
+ * Names of Java need no file that has them, and no source. */
+static void test_caller_of_cuda_is_named_in_a_program_without_python(void **state)
+{
+	static const char *const functions[] = {
+		STORE_JVM "cuMem.alloc", STORE_JVM "libcudart_static_4d.x",
+		STORE_JVM "cudaHost.alloc", STORE_JVM "tallow.frame", STORE_JVM "tallow.produce"};
+	struct error err = ERROR_INIT;
+	struct why_query query = {.name = "step"};
+	struct stack_names *names;
+	struct capture capture;
+	uint64_t stack[5];
+	struct why *why;
+
+	(void)state;
+	capture_begin(&capture, true);
+	for (uint32_t i = 0; i < 5; i++) {
+		struct store_name name = {
+			.pid = CAPTURE_PID, .value = STORE_NAMED | (i + 1), .name = functions[i]};
+
+		capture_must(store_writer_add_name(capture.writer, &name, &err), err);
+		stack[i] = name.value;
+	}
+	stack_add(&capture, stack, 5);
+	kernel_stack(&capture, 0xffffffff81000000, "vfs_ioctl");
+	gets(&capture, 1000, 1, 0, 10, 0, 0, 0);
+	capture_span(&capture, 1000, 10, 1);
+	for (int i = 0; i < 50; i++)
+		sample(&capture, 2000 + (uint64_t)i * 100, 10, 2, 1, NR_IOCTL);
+	capture_end(&capture, 101000, 10, 1);
+	capture_load(&capture, 102000);
+	names = stack_names_open(capture.reader, false);
+	query.names = names;
+	capture_must(why_new(&why, capture.model, &query, &err), err);
+	check_text(why, &why->parts.data[why->instances.data[0].part],
+		   "  running: 100 % kernel, ioctl(); 100 % within cuMem.alloc, from tallow.frame "
+		   "(50 samples)\n");
+	end(&capture, names, why);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_caller_of_cuda_is_named_in_a_program_without_python),
 		cmocka_unit_test(test_samples_name_the_code_of_a_cause_and_change_no_duration),
 		cmocka_unit_test(test_samples_in_page_faults_belong_to_the_faults),
 		cmocka_unit_test(test_places_that_a_line_has_no_room_for_are_left_out),

@@ -34,6 +34,9 @@ struct why_sync {
 	uint8_t end;
 	enum why_grade grade;     /* of `end` */
 	uint32_t object, meaning; /* texts of `end` */
+	/* Texts of a host function that may be awaited: its name, and what the path says while a
+	 * thread runs it. 0: none. */
+	uint32_t host_name, host_object, host_meaning;
 	uint64_t launch_ts;       /* of the op that it waits for; 0: unknown */
 	uint32_t launch_thread, launch_span;
 	/* When the awaited work had ended, by the GPU's times: from then on the call waits for
@@ -74,6 +77,7 @@ struct why_awaits {
 	bool mpi;                               /* the capture has calls of MPI */
 	bool mpi_ranks;                         /* of more than one process */
 	struct map ranks;                       /* those of all processes, in their jobs → 0 */
+	struct map host_threads; /* process, name → thread + 1, or 0: why_await_host_thread() */
 	/* For each span: itself or the innermost one around it that is a call that may wait;
 	 * MODEL_NONE: none. NULL: the capture has no calls that may wait. */
 	uint32_t *calls;
@@ -84,7 +88,8 @@ struct why_awaits {
 struct why_await {
 	uint32_t sync;    /* index in why_awaits.syncs; MODEL_NONE: not in such a call */
 	uint32_t arrival; /* index in why_awaits.arrivals; MODEL_NONE: all have arrived */
+	uint32_t host;    /* the thread that runs a host function meanwhile, or MODEL_NONE */
 };
-#define WHY_AWAIT_NOTHING ((struct why_await){MODEL_NONE, MODEL_NONE})
+#define WHY_AWAIT_NOTHING ((struct why_await){MODEL_NONE, MODEL_NONE, MODEL_NONE})
 
 #endif

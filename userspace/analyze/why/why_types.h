@@ -93,6 +93,7 @@ struct why_step {
 	uint32_t behind; /* runnable: index of the model_switch that gave `by` the CPU */
 	bool gpu;        /* in a call that waits for a GPU or for other ranks */
 	bool last_rank;  /* `by` is the last rank to arrive in a collective */
+	bool host;       /* `by` runs a host function, for which the call may wait */
 	/* last_rank: its arrival. Otherwise gpu: the call that put the awaited work on the stream.
 	 * 0: unknown. */
 	uint64_t call_ts;

@@ -484,6 +484,8 @@ static void put_waker(const struct why_printer *printer, const struct why_step *
 		fputs(" ← locked by ", printer->out);
 	else if (step->last_rank)
 		fputs(step->call_ts ? " ← arrived last: " : " ← not there: ", printer->out);
+	else if (step->host)
+		fputs(" ← run by ", printer->out);
 	else
 		put_series(printer, step);
 	if (step->interrupt) {

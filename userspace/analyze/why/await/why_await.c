@@ -107,6 +107,7 @@ void why_await_free(struct why_awaits *awaits)
 	model_gpu_free(awaits->gpu);
 	map_free(&awaits->sync_of);
 	map_free(&awaits->ranks);
+	map_free(&awaits->host_threads);
 	vec_free(&awaits->syncs);
 	vec_free(&awaits->arrivals);
 	vec_free(&awaits->inits);
@@ -178,6 +179,24 @@ static uint32_t arrival_after(const struct why_awaits *awaits, const struct why_
 	return after < end ? after : MODEL_NONE;
 }
 
+/* While another thread runs a host function for which the call may wait, it waits for that. */
+static uint64_t cut_at_host(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to,
+			    struct why_await *await)
+{
+	uint32_t name = await->sync == MODEL_NONE || await->arrival != MODEL_NONE
+				? 0
+				: walk->awaits.syncs.data[await->sync].host_name;
+	uint32_t host;
+
+	if (!name)
+		return to;
+	host = why_await_host_thread(walk, walk->model->threads.data[thread].pid, name);
+	if (host != MODEL_NONE && host != thread && !why_walk_is_on_path(walk, host) &&
+	    why_await_host_runs(walk, host, from, &to))
+		await->host = host;
+	return to;
+}
+
 uint64_t why_await_cut(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to,
 		       struct why_await *await)
 {
@@ -201,6 +220,7 @@ uint64_t why_await_cut(struct why_walk *walk, uint32_t thread, uint64_t from, ui
 			*await = WHY_AWAIT_NOTHING;
 		else if (await->arrival == MODEL_NONE && sync->done_ts < to)
 			to = sync->done_ts;
+		to = cut_at_host(walk, thread, from, to, await);
 	}
 	/* Stop at the arrival: otherwise each arrival would search the whole time again. */
 	for (at = until; at < to && call_at(walk, thread, at, &until) == call;)
@@ -312,6 +332,26 @@ uint32_t why_await_host(struct why_walk *walk, const struct why_await *await)
 	return sync->object;
 }
 
+/* The chain continues with the thread that runs the host function. */
+static struct why_verdict host_verdict(struct why_walk *walk, const struct why_await *await,
+				       enum why_grade grade)
+{
+	const struct why_sync *sync = &walk->awaits.syncs.data[await->sync];
+	struct why_step *step = &walk->path[walk->depth - 1];
+	struct why_link link = {.kind = WAIT_OTHER,
+				.grade = why_grade_least(grade, WHY_GRADE_LIKELY),
+				.object = sync->host_object};
+
+	step->gpu = step->host = true;
+	step->object = 0;
+	step->by = await->host;
+	step->interrupt = false;
+	step->meaning = sync->host_meaning;
+	step->call_ts = 0;
+	return (struct why_verdict){
+		.kind = WHY_VERDICT_FOLLOW, .thread = await->host, .link = link};
+}
+
 struct why_verdict why_await_verdict(struct why_walk *walk, const struct why_await *await,
 				     enum why_grade grade)
 {
@@ -321,6 +361,8 @@ struct why_verdict why_await_verdict(struct why_walk *walk, const struct why_awa
 
 	if (await->arrival != MODEL_NONE)
 		return rank_verdict(walk, &walk->awaits.arrivals.data[await->arrival], grade);
+	if (await->host != MODEL_NONE && walk->depth < WHY_DEPTH_MAX)
+		return host_verdict(walk, await, grade);
 	step_set(step, sync);
 	if (sync->end == WHY_COLLECTIVE || sync->end == WHY_USER_WORK) {
 		thread = span = MODEL_NONE;

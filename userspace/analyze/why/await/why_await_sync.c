@@ -579,13 +579,35 @@ static void make_mpi(struct gather *gather)
 	}
 }
 
-/* Whether a host function may be what the call waits for. */
-static bool has_host_rival(const struct gather *gather)
+/* A host function that the call may wait for; NULL: none. */
+static const struct model_gpu_op *host_rival(const struct gather *gather)
 {
 	for (size_t i = 0; i < gather->rivals.len; i++)
 		if (gather->rivals.data[i].host)
-			return true;
-	return false;
+			return &gather->rivals.data[i];
+	return NULL;
+}
+
+/* Sets what the path says while a thread runs the host function. */
+static void set_host(struct gather *gather, const struct model_gpu_op *op)
+{
+	struct strtab *texts = gather->walk->why->texts;
+	struct why_sync *sync = gather->sync;
+	struct value name;
+	char *text = NULL;
+	size_t len;
+	FILE *out;
+
+	if (!model_gpu_value(gather->walk->model, op->node, op->index, "host", &name) ||
+	    name.type != WAFFLE_KEY_STR || !name.text_len)
+		return;
+	out = memory_stream(&text, &len);
+	put_op(gather, op, out);
+	sync->host_object = take_text(gather, out, &text, &len);
+	out = memory_stream(&text, &len);
+	fprintf(out, "waits for %s", strtab_get(texts, sync->host_object));
+	sync->host_meaning = take_text(gather, out, &text, &len);
+	sync->host_name = strtab_put(texts, name.text, name.text_len);
 }
 
 /* Decides by the role. `awaited` is what the call waits for on streams. */
@@ -631,13 +653,18 @@ void why_await_sync_make(struct why_walk *walk, struct why_sync *sync)
 		.pid = model->threads.data[span->thread].pid,
 	};
 
+	const struct model_gpu_op *host;
+
 	sync->arrival = (uint32_t)walk->awaits.arrivals.len;
 	model_gpu_awaited(walk->awaits.gpu, sync->span, &awaited);
 	make(&gather, &awaited);
+	host = host_rival(&gather);
 	gather_sort(&gather);
 	if (why_await_by_times(walk, sync, sync->arrival_count || sync->end == WHY_COLLECTIVE,
-			       has_host_rival(&gather)))
+			       host != NULL))
 		gather.more = awaited.more = false;
+	else if (host)
+		set_host(&gather, host);
 	/* A late rank may be among what was not searched. */
 	if ((gather.more || awaited.more) && sync->waits)
 		sync->grade = WHY_GRADE_UNKNOWN;

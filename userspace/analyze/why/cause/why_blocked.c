@@ -660,7 +660,8 @@ static struct why_verdict by_call(struct why_walk *walk, struct why_blocked *blo
 	const struct model *model = walk->model;
 	uint32_t thread = blocked->waker.thread, object;
 
-	if (blocked->waker.interrupt || !model_is_traced(model, thread) ||
+	if (await->host != MODEL_NONE || blocked->waker.interrupt ||
+	    !model_is_traced(model, thread) ||
 	    model->threads.data[thread].pid != model->threads.data[blocked->thread].pid)
 		return why_await_verdict(walk, await, blocked->grade);
 	object = why_await_host(walk, await);

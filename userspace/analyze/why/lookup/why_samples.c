@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyze/why/lookup/why_samples.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -752,6 +753,47 @@ static const struct sample_count *innermost_of(const struct sample_places *place
 	return found;
 }
 
+/* Whether a function is of CUDA's or HIP's driver or runtime, which may also be part of the
+ * program's file. */
+static bool is_of_gpu_library(const struct sample_places *places, const struct sample_count *count)
+{
+	static const char *const modules[] = {"libcuda.so", "libcudart.so", "libcudart-",
+					      "libamdhip64.so"};
+	static const char *const prefixes[] = {"cuda", "cu", "hip"};
+	const struct sample_place *place = sample_places_get(places, count->place);
+	const char *function = strtab_get(places->texts, place->function);
+	const char *module = strtab_get(places->texts, place->module);
+
+	for (size_t i = 0; i < sizeof(modules) / sizeof(modules[0]); i++)
+		if (!strncmp(module, modules[i], strlen(modules[i])))
+			return true;
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+		if (!strncmp(function, prefixes[i], strlen(prefixes[i])) &&
+		    isupper((unsigned char)function[strlen(prefixes[i])]))
+			return true;
+	return !strncmp(function, "libcudart_static_", strlen("libcudart_static_"));
+}
+
+/* The innermost function outside of such a library that at least half of the samples are within, if
+ * they are in one. NULL: they are not, or there is none. */
+static const struct sample_count *gpu_library_caller(const struct sample_places *places,
+						     const struct sample_count *counts, size_t len)
+{
+	uint64_t total = sample_counts_total(counts, len);
+	const struct sample_count *within = innermost(places, counts, len, total - total / 2);
+	const struct sample_count *found = NULL;
+
+	if (!within || !is_of_gpu_library(places, within))
+		return NULL;
+	for (size_t i = 0; i < len; i++)
+		if (is_within_half(&counts[i], total) &&
+		    !sample_places_get(places, counts[i].place)->phase &&
+		    !is_of_gpu_library(places, &counts[i]) &&
+		    (!found || depth_of(&counts[i]) > depth_of(found)))
+			found = &counts[i];
+	return found;
+}
+
 const struct sample_count *sample_counts_own(const struct sample_places *places,
 					     const struct sample_count *counts, size_t len)
 {
@@ -759,7 +801,8 @@ const struct sample_count *sample_counts_own(const struct sample_places *places,
 	uint64_t total = sample_counts_total(counts, len);
 	const char *source = own_source(places, counts, len);
 	const struct sample_count *found =
-		innermost_of(places, counts, len, source, total - total / 2, UINT64_MAX);
+		innermost_of(places, counts, len, source, total - total / 2, UINT64_MAX)
+			?: gpu_library_caller(places, counts, len);
 
 	return found && (found == within || is_of_first(places, counts, found)) ? NULL : found;
 }

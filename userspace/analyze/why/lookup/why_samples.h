@@ -108,8 +108,9 @@ const struct sample_count *sample_counts_part(const struct sample_places *places
 /* The innermost function of Python that at least half of the samples are within, and that is of the
  * program itself: its source is in the folder, or in one below it, of the outermost such function
  * that is in no folder for libraries. If there is no such folder, functions of installed packages
- * count. NULL: there is none, or it is the function of the first place or that of
- * sample_counts_within(). */
+ * count. If the samples are in a library of CUDA or HIP and there is no Python, it is the innermost
+ * function outside of that. NULL: there is none, or it is the function of the first place or that
+ * of sample_counts_within(). */
 const struct sample_count *sample_counts_own(const struct sample_places *places,
 					     const struct sample_count *counts, size_t len);
 
