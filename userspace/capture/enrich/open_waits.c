@@ -14,6 +14,7 @@
 #include "capture/enrich/lock_owner_internal.h"
 #include "target/process/address_space.h"
 #include "target/process/descriptors.h"
+#include "target/process/epoll_files.h"
 #include "target/process/image.h"
 #include "target/process/opened_fifo.h"
 #include "target/process/process.h"
@@ -53,8 +54,8 @@ struct open_wait {
 struct open_waits {
 	struct kernel *kernel;
 	struct processes *processes;
-	struct stacks *stacks; /* NULL: frames of Python and Java are not named */
-	uint32_t epolls;       /* that were examined for sockets that are being connected */
+	struct stacks *stacks;          /* NULL: frames of Python and Java are not named */
+	struct epoll_networks networks; /* for sockets that are being connected */
 	VEC(struct open_wait) list;
 	VEC(struct pipe_end) pipes; /* other ends of the pipes that they wait for */
 };
@@ -80,6 +81,7 @@ void open_waits_close(struct open_waits *waits)
 	}
 	vec_free(&waits->list);
 	vec_free(&waits->pipes);
+	epoll_networks_free(&waits->networks);
 	free(waits);
 }
 
@@ -184,9 +186,6 @@ static uint32_t pipe_add(struct open_waits *waits, const struct pipe_end *end)
 	return (uint32_t)waits->pipes.len - 1;
 }
 
-/* Limit of the epolls for which all sockets of the machine are listed. */
-#define EPOLLS_MAX 16
-
 /* Lists of poll(2) up to this length are read. */
 #define POLLED_MAX 16
 
@@ -220,12 +219,27 @@ static int awaited_descriptor(const struct waffle_rec_halted *halted, const stru
 	return found;
 }
 
+/* Of an epoll, a socket that is being connected counts, as in bpf/epoll.bpf.h. */
+static void epoll_examine(struct open_waits *waits, pid_t tid, int descriptor,
+			  struct waffle_rec_wait *file)
+{
+	struct epoll_connecting found;
+
+	if (!epoll_connecting(&found, &waits->networks, tid, descriptor))
+		return;
+	file->ino = found.key.ino;
+	file->dev = found.key.dev;
+	file->object = (uint32_t)found.descriptor;
+	file->address = found.among ? WAFFLE_WAIT_RESENT | WAFFLE_RESENT_AMONG : 0;
+}
+
 /* Reads which file the thread waits for, from its own descriptors: a thread may have others than
- * its process. Of an epoll, a socket that is being connected counts, as in bpf/epoll.bpf.h. */
+ * its process. */
 static void file_examine(struct open_waits *waits, struct open_wait *wait,
 			 const struct image *image)
 {
 	const struct waffle_rec_halted *halted = &wait->halted;
+	pid_t tid = (pid_t)halted->rec.tid;
 	int descriptor = awaited_descriptor(halted, image);
 	struct waffle_rec_wait file = {.rec = halted->rec,
 				       .from_ts = halted->from_ts ?: halted->rec.ts,
@@ -233,26 +247,21 @@ static void file_examine(struct open_waits *waits, struct open_wait *wait,
 	char kind[64];
 	struct file_key key;
 	struct pipe_end end;
-	int watched;
 	bool pipe;
 
-	if (descriptor < 0 ||
-	    !descriptor_key(&key, kind, sizeof(kind), (pid_t)halted->rec.tid, descriptor))
+	if (descriptor < 0 || !descriptor_key(&key, kind, sizeof(kind), tid, descriptor))
 		return;
-	if (!strcmp(kind, DESCRIPTOR_EPOLL_KIND) && waits->epolls++ < EPOLLS_MAX &&
-	    epoll_connecting(&key, &watched, (pid_t)halted->rec.tid, descriptor)) {
-		kind[0] = '\0';
-		file.object = (uint32_t)watched;
-	}
-	pipe = pipe_end_opposite(&end, (pid_t)halted->rec.tid, descriptor);
-	if (!is_still_there(halted))
-		return;
-	if (pipe)
-		wait->pipe = pipe_add(waits, &end);
 	file.rec.kind = WAFFLE_REC_WAIT;
 	file.ino = key.ino;
 	file.dev = key.dev;
 	memcpy(&file.address, kind, strnlen(kind, sizeof(file.address)));
+	if (!strcmp(kind, DESCRIPTOR_EPOLL_KIND))
+		epoll_examine(waits, tid, descriptor, &file);
+	pipe = pipe_end_opposite(&end, tid, descriptor);
+	if (!is_still_there(halted))
+		return;
+	if (pipe)
+		wait->pipe = pipe_add(waits, &end);
 	wait->file = file;
 }
 
