@@ -13,12 +13,14 @@ struct why_waiter {
 	uint32_t instance; /* in why.instances: the thread in the window of the query */
 	uint64_t ns;       /* whose chains lead to the explained thread, or on from it */
 	uint32_t part;     /* the number of the part with the most of it */
+	uint32_t more;     /* others of its name that wait as well, in the same system call */
 };
 
 struct why_waiters {
 	struct why *why; /* NULL: no thread was examined */
 	VEC(struct why_waiter)
-	list; /* main threads first, then by how much they ran; each name once */
+	list;     /* main threads first, then by how much they ran */
+	bool cut; /* there may be more that were not examined */
 };
 
 /* Examines threads for the query, which is for one thread. The caller frees the result with
