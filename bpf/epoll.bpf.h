@@ -52,8 +52,9 @@ static __always_inline struct file *epoll_ready(struct eventpoll *of, __u32 *des
 struct epoll_walk {
 	struct eventpoll *of;
 	struct rb_node *at, *from;
-	struct file *found;
-	__u32 descriptor;
+	struct file *connecting; /* the first socket that is being connected; NULL: none so far */
+	__u32 descriptor;        /* of `connecting` */
+	bool others;             /* it has other sockets of a network */
 };
 
 /* Limits of the steps, of which a file takes two, and of the waits that are worth a walk of 20 us:
@@ -64,16 +65,21 @@ struct epoll_walk {
 /* include/linux/rbtree.h: the bits of __rb_parent_color that are no address. */
 #define RB_COLOR 3ul
 
-static __always_inline bool epoll_walk_look(struct epoll_walk *walk)
+static __always_inline void epoll_walk_look(struct epoll_walk *walk)
 {
 	struct epitem *item = (void *)walk->at - bpf_core_field_offset(struct epitem, rbn);
-	struct file *file = epoll_file(item, walk->of, &walk->descriptor);
+	__u32 descriptor;
+	struct file *file = epoll_file(item, walk->of, &descriptor);
 	struct sock *sock = file ? socket_of(file) : NULL;
 
-	if (!sock || BPF_CORE_READ(sock, sk_protocol) != IPPROTO_TCP || !socket_connects(sock))
-		return false;
-	walk->found = file;
-	return true;
+	if (!sock || !socket_is_of_network(sock))
+		return;
+	if (BPF_CORE_READ(sock, sk_protocol) != IPPROTO_TCP || !socket_connects(sock)) {
+		walk->others = true;
+	} else if (!walk->connecting) {
+		walk->connecting = file;
+		walk->descriptor = descriptor;
+	}
 }
 
 /* Returns 1 to end the loop. */
@@ -82,15 +88,14 @@ static long epoll_walk_step(__u32 step, void *context)
 	struct epoll_walk *walk = context;
 	struct rb_node *at = walk->at, *parent, *left, *right, *next;
 
-	if (!at)
+	if (!at || (walk->connecting && walk->others))
 		return 1;
 	parent = (struct rb_node *)(BPF_CORE_READ(at, __rb_parent_color) & ~RB_COLOR);
 	left = BPF_CORE_READ(at, rb_left);
 	right = BPF_CORE_READ(at, rb_right);
 	next = parent;
 	if (walk->from == parent) {
-		if (epoll_walk_look(walk))
-			return 1;
+		epoll_walk_look(walk);
 		next = left ?: right ?: parent;
 	} else if (walk->from == left) {
 		next = right ?: parent;
@@ -100,35 +105,43 @@ static long epoll_walk_step(__u32 step, void *context)
 	return 0;
 }
 
-/* Returns a socket of an epoll that is being connected, and its descriptor; NULL: none is known. */
-static __always_inline struct file *epoll_connecting(struct eventpoll *of, __u32 *descriptor)
+/* Looks for a socket of an epoll that is being connected, and for other sockets. */
+static __always_inline struct epoll_walk epoll_connecting(struct eventpoll *of)
 {
 	struct epoll_walk walk = {.of = of};
 
 	if (!bpf_core_field_exists(of->rbr) || !bpf_core_field_exists(struct epitem, rbn))
-		return NULL;
+		return walk;
 	walk.at = BPF_CORE_READ(of, rbr.rb_root.rb_node);
 	bpf_loop(EPOLL_WALK_STEPS, epoll_walk_step, &walk, 0);
-	if (walk.found)
-		*descriptor = walk.descriptor;
-	return walk.found;
+	return walk;
 }
 
 /* What a wait in epoll_wait() was for, and its descriptor: the file that has become ready, or if
- * none is, a socket whose SYN nobody has answered. Otherwise the epoll itself. */
+ * none is, a socket whose SYN nobody has answered. Otherwise the epoll itself. `resent`: what is
+ * known of such a socket, as in waffle_rec_endpoints.resent. */
 static __always_inline struct file *epoll_awaited(const struct thread_wait *wait,
-						  struct file *epoll, __u32 *descriptor, __u64 now)
+						  struct file *epoll, __u32 *descriptor, __u64 now,
+						  __u16 *resent)
 {
 	struct eventpoll *of = BPF_CORE_READ(epoll, private_data);
+	struct epoll_walk walk;
 	struct file *found;
 	bool none;
 
 	if (!of || !bpf_core_field_exists(of->rdllist) || !bpf_core_type_exists(struct epitem))
 		return epoll;
 	found = epoll_ready(of, descriptor, &none);
-	if (none && now - wait->from_ts >= EPOLL_WALK_MIN_NS)
-		found = epoll_connecting(of, descriptor);
-	return found ?: epoll;
+	if (found)
+		return found;
+	if (!none || now - wait->from_ts < EPOLL_WALK_MIN_NS)
+		return epoll;
+	walk = epoll_connecting(of);
+	if (!walk.connecting)
+		return epoll;
+	*descriptor = walk.descriptor;
+	*resent = walk.others ? WAFFLE_RESENT_AMONG : 0;
+	return walk.connecting;
 }
 
 #endif

@@ -618,6 +618,9 @@ struct waffle_rec_endpoints {
 /* In `resent`: it was the SYN; otherwise it was data. With a count of 0: nobody has answered the
  * SYN yet, which was sent once. */
 #define WAFFLE_RESENT_SYN 0x8000u
+/* With the SYN: an epoll was waited for, which has other sockets of a network as well. Without it,
+ * in an open wait: the same, and how often the SYN was sent is not known. */
+#define WAFFLE_RESENT_AMONG 0x4000u
 #define WAFFLE_RESENT_MAX 16u /* it was that often or more */
 
 /* A thread that is blocked at the end of the capture, with its registers in user mode. Followed by

@@ -10,7 +10,8 @@
 
 #define SOCKFS_MAGIC 0x534f434b /* include/uapi/linux/magic.h */
 enum { IPPROTO_TCP = 6, IPPROTO_UDP = 17 };
-enum { TCP_SYN_SENT = 2 }; /* include/net/tcp_states.h */
+enum { AF_INET = 2, AF_INET6 = 10 }; /* include/linux/socket.h */
+enum { TCP_SYN_SENT = 2 };           /* include/net/tcp_states.h */
 
 /* The socket of a file; NULL: it is none. */
 static __always_inline struct sock *socket_of(struct file *file)
@@ -21,6 +22,15 @@ static __always_inline struct sock *socket_of(struct file *file)
 		return NULL;
 	socket = BPF_CORE_READ(file, private_data);
 	return BPF_CORE_READ(socket, sk);
+}
+
+/* Whether it is a socket of a network. Those of AF_UNIX are mostly pairs by which threads of a
+ * process wake each other. */
+static __always_inline bool socket_is_of_network(struct sock *sock)
+{
+	__u16 family = BPF_CORE_READ(sock, __sk_common.skc_family);
+
+	return family == AF_INET || family == AF_INET6;
 }
 
 /* Whether nobody has answered the SYN of a socket of TCP. */

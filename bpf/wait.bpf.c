@@ -232,7 +232,6 @@ __noinline int quota_emit(__u64 group, __u32 tid, __u64 ns, __u64 now)
 
 /* ---- addresses of sockets ---- */
 
-enum { AF_INET = 2, AF_INET6 = 10 };
 enum { ENDPOINTS_MAX = 8192 };
 
 /* To whom an unconnected socket has sent; key: the inode of the socket. If that is more than one,
@@ -325,8 +324,9 @@ static __always_inline __u16 resent_since(__u64 ino, __u64 since)
 
 /* Records the addresses of a socket of IPv4 or IPv6, if it is one, and if they are new. `who`: tgid
  * and tid of the thread that waited. Returns what the socket has sent again after `since`, as
- * waffle_rec_endpoints.resent has it. Global, so that the verifier checks it once. */
-__noinline int endpoints_emit(__u64 address, __u64 who, __u64 since, __u64 now)
+ * waffle_rec_endpoints.resent has it; `connecting` is added to that while nobody has answered its
+ * SYN. Global, so that the verifier checks it once. */
+__noinline int endpoints_emit(__u64 address, __u64 who, __u64 since, __u64 now, __u64 connecting)
 {
 	struct file *file = (struct file *)address;
 	struct waffle_rec_endpoints read = {}, *rec;
@@ -337,7 +337,7 @@ __noinline int endpoints_emit(__u64 address, __u64 who, __u64 since, __u64 now)
 		return 0;
 	read.resent = resent_since(read.ino, since);
 	if (read.protocol == IPPROTO_TCP && socket_connects(socket_of(file)))
-		read.resent |= WAFFLE_RESENT_SYN;
+		read.resent |= WAFFLE_RESENT_SYN | (__u16)connecting;
 	for (__u32 i = 0; i < 32; i += 8)
 		hash = (hash ^ *(__u64 *)(read.local + i)) * 0x9e3779b97f4a7c15ull;
 	hash ^= (__u64)read.resent << 32 | (__u64)read.local_port << 16 | read.remote_port;
@@ -391,7 +391,7 @@ __noinline int details_emit(struct thread_wait *wait, __u64 who, __u64 files, __
 	struct fdtable *table = (struct fdtable *)files;
 	struct waffle_rec_wait *rec;
 	struct file *file = NULL;
-	__u16 resent = 0;
+	__u16 resent = 0, connecting = 0;
 	__u64 address;
 
 	if (!wait)
@@ -411,11 +411,12 @@ __noinline int details_emit(struct thread_wait *wait, __u64 who, __u64 files, __
 		file = file_in(table, descriptor);
 	}
 	if (file && is_epoll(wait))
-		file = epoll_awaited(wait, file, &descriptor, now);
+		file = epoll_awaited(wait, file, &descriptor, now, &connecting);
 	if (file)
-		resent = endpoints_emit((__u64)file, who, wait->from_ts, now);
+		resent = endpoints_emit((__u64)file, who, wait->from_ts, now, connecting);
 	for (__u32 i = 0; table && polled > 1 && i < WAFFLE_POLLED_MAX && i < polled; i++)
-		endpoints_emit((__u64)file_in(table, wait->polled.descriptors[i]), who, now, now);
+		endpoints_emit((__u64)file_in(table, wait->polled.descriptors[i]), who, now, now,
+			       0);
 	rec = record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec));
 	if (!rec)
 		return 0;

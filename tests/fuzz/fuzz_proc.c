@@ -12,6 +12,7 @@
 #include "require.h"
 #include "target/process/cgroup.h"
 #include "target/process/descriptors.h"
+#include "target/process/epoll_files.h"
 #include "target/process/execve.h"
 #include "target/process/image.h"
 #include "target/process/jvm.h"

@@ -166,7 +166,7 @@ server.close()
 print(address[1], flush=True)
 if len(sys.argv) > 2:
     os.execv(sys.argv[2], (sys.argv[2], f"127.0.0.1:{address[1]}"))
-idle = os.pipe()
+idle, beside = os.pipe(), socket.create_server(("127.0.0.1", 0))
 while True:
     client = socket.socket()
     if sys.argv[1] == "timeout":
@@ -179,7 +179,7 @@ while True:
         client.setblocking(False)
         client.connect_ex(address)
         loop = select.epoll()
-        for descriptor in idle[0], client.fileno():
+        for descriptor in [idle[0], client.fileno()] + [beside.fileno()] * (sys.argv[1] == "beside"):
             loop.register(descriptor, select.EPOLLIN)
         loop.poll(None if sys.argv[1] == "open" else 0.3)
         loop.close()
@@ -223,6 +223,12 @@ def test_a_connection_that_nobody_accepts_until_the_end_names_the_server(unaccep
     assert found == ["socket", "likely"]
     ends = rf"tcp 127\.0\.0\.1:\d+ <-> 127\.0\.0\.1:{port}, SYN sent again (once|\d+ times)"
     assert re.match(rf"helper \(\d+\), socket:\[\d+\] \({ends}\)", culprit), culprit
+
+
+def test_a_loop_that_also_waits_for_others_is_idle_while_nobody_accepts_its_connection(unaccepted):
+    cause, grade, culprit, _ = unaccepted("beside")
+    assert cause == "timer", (grade, culprit)
+    assert culprit.endswith("idle, no event came")
 
 
 OWN_DESCRIPTORS = """

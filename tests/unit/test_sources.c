@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -13,8 +15,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
@@ -27,6 +31,7 @@
 #include "bpf/wait.h"
 #include "capture/sources_internal.h"
 #include "target/process/descriptors.h"
+#include "target/process/epoll_files.h"
 #include "target/process/pipe_ends.h"
 #include "target/process/process.h"
 #include "target/process/terminal.h"
@@ -372,6 +377,130 @@ static void test_socket_that_a_forged_line_is_about_has_no_detail(void **state)
 	close(victim);
 }
 
+/* A socket that is being connected to a listener whose queue is full: nobody answers its SYN. */
+static int connecting_to(const struct sockaddr_in *server)
+{
+	for (unsigned i = 0; i < 8; i++) {
+		int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+		struct pollfd polled = {.fd = fd, .events = POLLOUT};
+
+		assert_true(fd >= 0);
+		(void)connect(fd, (const struct sockaddr *)server, sizeof(*server));
+		if (!poll(&polled, 1, 50))
+			return fd;
+		/* It stays in the queue. */
+	}
+	fail_msg("the queue of the listener does not fill up");
+	return -1;
+}
+
+static void watch(int epoll, int fd)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+
+	assert_int_equal(epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event), 0);
+}
+
+static int listener_with_room_for_none(struct sockaddr_in *address)
+{
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	socklen_t size = sizeof(*address);
+
+	*address = (struct sockaddr_in){.sin_family = AF_INET,
+					.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	assert_int_equal(bind(fd, (struct sockaddr *)address, size), 0);
+	assert_int_equal(listen(fd, 0), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)address, &size), 0);
+	return fd;
+}
+
+static void test_an_epoll_has_a_socket_that_is_being_connected(void **state)
+{
+	struct epoll_networks networks = {0};
+	int epoll = epoll_create1(0), event = eventfd(0, 0);
+	struct epoll_connecting found;
+	struct sockaddr_in server;
+	int listener = listener_with_room_for_none(&server), fd = connecting_to(&server);
+
+	(void)state;
+	watch(epoll, event);
+	assert_false(epoll_connecting(&found, &networks, getpid(), epoll));
+	watch(epoll, fd);
+	assert_true(epoll_connecting(&found, &networks, getpid(), epoll));
+	assert_int_equal(found.descriptor, fd);
+	assert_int_equal(found.key.ino, key_of(fd).ino);
+	assert_int_equal(found.key.dev, key_of(fd).dev);
+	assert_false(found.among);
+	watch(epoll, listener);
+	assert_true(epoll_connecting(&found, &networks, getpid(), epoll));
+	assert_true(found.among);
+	epoll_networks_free(&networks);
+	close(fd);
+	close(listener);
+	close(event);
+	close(epoll);
+}
+
+/* The file that the epoll watches is open by another number, and its own has another socket now. */
+static void test_a_number_that_has_another_file_now_is_not_the_watched_one(void **state)
+{
+	struct epoll_networks networks = {0};
+	int epoll = epoll_create1(0), watched[2], kept;
+	struct epoll_connecting found;
+	struct sockaddr_in server;
+	int listener = listener_with_room_for_none(&server), fd = connecting_to(&server);
+	char text[256];
+
+	(void)state;
+	assert_int_equal(pipe(watched), 0);
+	watch(epoll, watched[0]);
+	epoll_watched(text, sizeof(text), getpid(), epoll);
+	assert_non_null(strstr(text, "pipe:["));
+	kept = dup(watched[0]);
+	assert_int_equal(dup2(fd, watched[0]), watched[0]);
+	epoll_watched(text, sizeof(text), getpid(), epoll);
+	assert_string_equal(text, "");
+	assert_false(epoll_connecting(&found, &networks, getpid(), epoll));
+	epoll_networks_free(&networks);
+	close(kept);
+	close(watched[0]);
+	close(watched[1]);
+	close(fd);
+	close(listener);
+	close(epoll);
+}
+
+static void *trace(void *arg)
+{
+	pid_t *child = arg;
+
+	if (ptrace(PTRACE_ATTACH, *child, NULL, NULL) || waitpid(*child, NULL, __WALL) != *child)
+		return (void *)1;
+	*child = process_tracer(*child);
+	return NULL;
+}
+
+static void test_the_tracer_of_a_thread_is_a_process(void **state)
+{
+	pid_t child = fork(), tracer;
+	pthread_t thread;
+	void *failed;
+
+	(void)state;
+	if (!child) {
+		for (;;)
+			pause();
+	}
+	tracer = child;
+	assert_int_equal(process_tracer(child), 0);
+	assert_int_equal(pthread_create(&thread, NULL, trace, &tracer), 0);
+	assert_int_equal(pthread_join(thread, &failed), 0);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	assert_null(failed);
+	assert_int_equal(tracer, getpid());
+}
+
 /* The root of a process is a folder and no mount, as in a build's chroot. */
 static void test_file_below_a_root_that_is_no_mount_has_its_file_system(void **state)
 {
@@ -452,6 +581,9 @@ int main(void)
 		cmocka_unit_test(test_pipe_is_known_by_its_inode_alone),
 		cmocka_unit_test(test_socket_has_both_its_ends),
 		cmocka_unit_test(test_socket_that_a_forged_line_is_about_has_no_detail),
+		cmocka_unit_test(test_an_epoll_has_a_socket_that_is_being_connected),
+		cmocka_unit_test(test_a_number_that_has_another_file_now_is_not_the_watched_one),
+		cmocka_unit_test(test_the_tracer_of_a_thread_is_a_process),
 		cmocka_unit_test(test_file_below_a_root_that_is_no_mount_has_its_file_system),
 		cmocka_unit_test(test_files_that_share_an_inode_are_known_by_their_descriptor_only),
 		cmocka_unit_test(test_process_that_is_gone_has_no_files),

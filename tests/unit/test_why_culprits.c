@@ -405,13 +405,13 @@ static void test_sums_stay_exact_with_several_groups(void **state)
 
 /* Thread 11 waits `count` times, each time for another connection, for 10 and one more. The threads
  * from `peer` on, `peers` of them, answer in turn. */
-static uint64_t ask_in_turn(struct capture *capture, uint64_t ts, uint32_t *number, uint32_t count,
-			    uint32_t peer, uint32_t peers)
+static uint64_t ask_in_turn(struct capture *capture, const char *kind, uint64_t ts,
+			    uint32_t *number, uint32_t count, uint32_t peer, uint32_t peers)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		char name[32];
 
-		snprintf(name, sizeof(name), "socket:[%" PRIu32 "]", ++*number);
+		snprintf(name, sizeof(name), "%s:[%" PRIu32 "]", kind, ++*number);
 		object(capture, name, "");
 		waits(capture, ts, 1, 11, 0, S, NR_READ, *number, 0, 0);
 		gets(capture, ts + 10 + i, 1, 0, 11, peer + i % peers, ts + 10 + i, 0);
@@ -433,7 +433,7 @@ static void test_many_small_objects_of_a_culprit_are_one_cause(void **state)
 	begin(&capture);
 	named(&capture, 12, 10, "server");
 	gets(&capture, 1005, 2, 0, 12, 0, 0, 0);
-	ts = ask_in_turn(&capture, 1010, &number, 40, 12, 1);
+	ts = ask_in_turn(&capture, "socket", 1010, &number, 40, 12, 1);
 	capture_end(&capture, ts, 11, 1);
 	why = ask_span(&capture, 9000);
 	check_part(why, 0, "socket", 40 * 10 + 39 * 40 / 2, 12, "certain",
@@ -466,7 +466,7 @@ static void test_many_small_objects_of_threads_that_are_alike_are_one_cause(void
 		named(&capture, 20 + i, 20, "server");
 		gets(&capture, 1001, (uint16_t)(2 + i), 0, 20 + i, 0, 0, 0);
 	}
-	ts = ask_in_turn(&capture, 1010, &number, 40, 20, 20);
+	ts = ask_in_turn(&capture, "socket", 1010, &number, 40, 20, 20);
 	capture_end(&capture, ts, 11, 1);
 	why = ask_span(&capture, 9000);
 	check_part(why, 0, "socket", 40 * 10 + 39 * 40 / 2, 39, "likely",
@@ -488,14 +488,14 @@ static void test_few_objects_and_a_large_one_stay_apart(void **state)
 	begin(&capture);
 	named(&capture, 12, 10, "server");
 	gets(&capture, 1005, 2, 0, 12, 0, 0, 0);
-	object(&capture, "socket:[1]", "");
+	object(&capture, "pipe:[1]", "");
 	waits(&capture, 1010, 1, 11, 0, S, NR_READ, 4, 0, 0);
 	gets(&capture, 1510, 1, 0, 11, 12, 1510, 0);
 	wait_details(&capture, 1010, 1510, 11, ++number, 0, 0);
-	ts = ask_in_turn(&capture, 1520, &number, 4, 12, 1);
+	ts = ask_in_turn(&capture, "pipe", 1520, &number, 4, 12, 1);
 	capture_end(&capture, ts, 11, 1);
 	why = ask_span(&capture, 9000);
-	check_part(why, 0, "socket", 500, 12, "likely", "socket:[1]");
+	check_part(why, 0, "pipe", 500, 12, "likely", "pipe:[1]");
 	assert_int_equal(why->instances.data[0].part_count, 6);
 	done(&capture, why);
 }
@@ -641,6 +641,111 @@ static void test_a_connection_whose_syn_was_sent_again_names_the_server(void **s
 	done(&capture, why);
 }
 
+/* A process in a network namespace, with a socket. */
+static void in_network(struct capture *capture, uint32_t pid, const char *network, uint32_t inode,
+		       const char *detail)
+{
+	const struct store_attribute attribute = {
+		.pid = pid, .ts = CAPTURE_START, .key = STORE_NETWORK, .value = network};
+	char name[32];
+	const struct store_object socket = {
+		.pid = pid, .ino = inode, .name = name, .detail = detail};
+	struct error err = ERROR_INIT;
+
+	snprintf(name, sizeof(name), "socket:[%" PRIu32 "]", inode);
+	named(capture, pid, pid, "server");
+	if (*network)
+		capture_must(store_writer_add_attribute(capture->writer, &attribute, &err), err);
+	capture_must(store_writer_add_object(capture->writer, &socket, &err), err);
+}
+
+/* Servers of two network namespaces listen at the same port. */
+static void test_a_server_of_another_network_namespace_is_not_the_one(void **state)
+{
+	static const struct {
+		const char *local, *remote;        /* of the client */
+		const char *networks[2], *listens; /* of the servers 20 and 30 */
+		uint32_t culprit;
+	} rows[] = {
+		{"127.0.0.1", "127.0.0.1", {"4026531840", "4026532198"}, "tcp 0.0.0.0:80", 20},
+		{"127.0.0.1", "127.0.0.1", {"4026532198", "4026531840"}, "tcp 127.0.0.1:80", 30},
+		{"127.0.0.1", "127.0.0.1", {"4026531840", ""}, "tcp 127.0.0.1:80", 0},
+		{"127.0.0.1", "127.0.0.1", {"4026531840", "4026531840"}, "tcp 127.0.0.1:80", 0},
+		/* The server may be in any of them. */
+		{"10.0.0.1", "10.0.0.2", {"4026532198", "4026532199"}, "tcp 10.0.0.2:80", 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct capture capture;
+		char client[128], object[160];
+		struct why *why;
+
+		begin(&capture);
+		snprintf(client, sizeof(client), "tcp %s:40001 <-> %s:80, SYN sent again once",
+			 rows[i].local, rows[i].remote);
+		snprintf(object, sizeof(object), "socket:[1] (%s)", client);
+		in_network(&capture, CAPTURE_PID, "4026531840", 1, client);
+		in_network(&capture, 20, rows[i].networks[0], 2, rows[i].listens);
+		in_network(&capture, 30, rows[i].networks[1], 3, rows[i].listens);
+		kernel_stack(&capture, 0x1000, "tcp_rcv_state_process");
+		waits(&capture, 1010, 1, 11, 0, S, NR_CONNECT, 4, 0, 0);
+		wait_details(&capture, 1010, 2010, 11, 1, 0, 0);
+		wake_details(&capture, 2010, 0, 11, 1, SOFT);
+		gets(&capture, 2010, 1, 0, 11, 0, 2010, SOFT);
+		capture_end(&capture, 2020, 11, 1);
+		why = ask_span(&capture, 9000);
+		check_part(why, 0, "socket", 1000, rows[i].culprit, "likely", object);
+		done(&capture, why);
+	}
+}
+
+/* An event loop, in no span or in one, waits with a timeout. One of its sockets is being connected,
+ * and may be its only one. */
+static void test_a_loop_with_other_sockets_than_an_unanswered_one_is_idle(void **state)
+{
+	static const struct {
+		const char *detail;
+		bool span, idle;
+	} rows[] = {
+		{"tcp 127.0.0.1:5 <-> 127.0.0.1:80, SYN not answered", false, false},
+		{"tcp 127.0.0.1:5 <-> 127.0.0.1:80, SYN not answered, among other sockets", false,
+		 true},
+		{"tcp 127.0.0.1:5 <-> 127.0.0.1:80, SYN sent again 2 times, among other sockets",
+		 false, true},
+		{"tcp 127.0.0.1:5 <-> 127.0.0.1:80, SYN not answered, among other sockets", true,
+		 false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct why_query query = {.tid = 11, .from_ts = CAPTURE_START, .to_ts = 8050};
+		struct capture capture;
+		const struct why_part *part;
+		struct why *why;
+
+		capture_begin(&capture, true);
+		object(&capture, "socket:[1]", rows[i].detail);
+		kernel_stack(&capture, 0x1000, "hrtimer_wakeup");
+		if (rows[i].span)
+			capture_span(&capture, CAPTURE_START, 11, 1);
+		gets(&capture, 1001, 1, 0, 11, 0, 0, 0);
+		waits(&capture, 1010, 1, 11, 0, S, NR_EPOLL_WAIT, 4, 0, 0);
+		wait_details(&capture, 1010, 8010, 11, 1, 0, 0);
+		wake_details(&capture, 8010, 0, 11, 1, HARD);
+		gets(&capture, 8010, 1, 0, 11, 0, 8010, HARD);
+		if (rows[i].span)
+			capture_end(&capture, 8020, 11, 1);
+		why = ask(&capture, 9000, &query);
+		part = part_of(why, 0);
+		assert_string_equal(why_causes[part->cause].name,
+				    rows[i].idle ? "timer" : "socket");
+		assert_int_equal(part->idle, rows[i].idle);
+		assert_int_equal(part->object == 0, rows[i].idle);
+		done(&capture, why);
+	}
+}
+
 static void test_a_connection_that_two_threads_answer_is_one(void **state)
 {
 	struct capture capture;
@@ -726,6 +831,8 @@ int main(void)
 		cmocka_unit_test(test_connections_with_something_sent_again_are_one_cause),
 		cmocka_unit_test(test_a_connection_whose_syn_was_sent_again_names_the_server),
 		cmocka_unit_test(test_a_connection_that_two_threads_answer_is_one),
+		cmocka_unit_test(test_a_server_of_another_network_namespace_is_not_the_one),
+		cmocka_unit_test(test_a_loop_with_other_sockets_than_an_unanswered_one_is_idle),
 		cmocka_unit_test(test_workers_and_threads_of_a_pool_that_do_the_same_are_one_cause),
 	};
 

@@ -1506,7 +1506,7 @@ static void test_the_tracer_of_a_stopped_thread_is_to_blame(void **state)
 }
 
 /* A server process of PostgreSQL waits for a lock. Others of the same parent were idle in a
- * transaction when the capture began, or are of another PostgreSQL. */
+ * transaction when the capture began, or are of another PostgreSQL or database. */
 static void test_the_only_session_idle_in_a_transaction_may_hold_a_lock(void **state)
 {
 	static const char idle[] = "postgres: app shop 127.0.0.1(49032) idle in transaction";
@@ -1520,6 +1520,11 @@ static void test_the_only_session_idle_in_a_transaction_may_hold_a_lock(void **s
 		{5, idle, "postgres: app shop 127.0.0.1(49033) idle", 0,
 		 "a lock in PostgreSQL: may be held by t (20), which is idle in a transaction"},
 		{5, idle, idle, 0, unknown},
+		{5, idle, "postgres: app store 127.0.0.1(49033) idle in transaction", 0,
+		 "a lock in PostgreSQL: may be held by t (20), which is idle in a transaction"},
+		{5, "postgres: main: app shop [local] idle in transaction", "t", 0,
+		 "a lock in PostgreSQL: may be held by t (20), which is idle in a transaction"},
+		{5, "postgres: app store 127.0.0.1(49032) idle in transaction", "t", 0, unknown},
 		{5, idle, "t", 5000000, unknown},
 		{5, "postgres: app shop 127.0.0.1(49032) idle in transaction (aborted)", "t", 0,
 		 unknown},

@@ -540,7 +540,7 @@ static void test_a_wait_that_goes_on_at_the_end_hides_no_end_of_others(void **st
 		check_part(why, 0, rows[i].cause, 18 * MS - 10, rows[i].culprit, "likely",
 			   rows[i].waker ? "futex 0x7f00" : "");
 		check_part(why, 1, "unknown", 2 * MS - 10, 0, "unknown",
-			   rows[i].waker ? "futex 0x7f00" : "");
+			   rows[i].waker ? "futex 0x7f00" : "still waits when the capture ends");
 		done(&capture, why);
 	}
 }
@@ -716,6 +716,55 @@ static void test_a_wait_after_the_timer_of_a_loop_says_nothing_of_the_timer(void
 	check_part(why, 0, "user-work", 12 * MS - 10, 13, "certain", "");
 	check_part(why, 1, "timer", 6 * MS - 10, 11, "likely", "");
 	done(&capture, why);
+}
+
+/* Thread 11 waits for a loop of another process, which goes on after a timeout of 900 ms and waits
+ * again until a server wakes it. */
+static void test_a_server_that_answers_at_once_after_a_timeout_has_not_caused_the_wait(void **state)
+{
+	static const struct {
+		uint64_t answer_ns; /* how long after the timeout */
+		uint32_t server;    /* 60 is not traced, 13 is */
+		bool woken;         /* by the loop, after the timeout */
+		const char *cause;
+		uint32_t culprit;
+	} rows[] = {
+		{MS, 60, false, "timer", 20},
+		{100 * MS, 60, false, "not-recorded", 60},
+		{MS, 13, true, "timer", 20},
+		{MS, 13, false, "user-work", 13},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uint64_t answer_ts = 910 * MS + rows[i].answer_ns;
+		struct capture capture;
+		struct why *why;
+
+		begin(&capture);
+		named(&capture, 20, 20, "loop");
+		kernel_stack(&capture, 0xffff8000, "hrtimer_wakeup");
+		gets(&capture, MS - 170, 4, 0, 20, 0, 0, 0);
+		waits(&capture, MS + 5, 2, 12, 0, S, NR_NANOSLEEP, 9, 0, 0);
+		if (rows[i].woken)
+			waits(&capture, MS + 6, 3, 13, 0, S, NR_READ, 9, 0, 0);
+		waits(&capture, 2 * MS, 1, 11, 0, S, NR_READ, 7, 0, 0);
+		waits(&capture, 10 * MS, 4, 20, 0, S, NR_EPOLL_WAIT, 4, 1, 3);
+		wake_details(&capture, 910 * MS, 0, 20, 1, HARD);
+		gets(&capture, 910 * MS, 4, 0, 20, 0, 910 * MS, HARD);
+		if (rows[i].woken)
+			gets(&capture, 910 * MS + 20, 3, 0, 13, 20, 910 * MS + 20, 0);
+		waits(&capture, 910 * MS + 100, 4, 20, 0, S, NR_EPOLL_WAIT, 4, 1, 3);
+		gets(&capture, answer_ts, 4, 0, 20, rows[i].server, answer_ts, 0);
+		gets(&capture, answer_ts + 50, 1, 0, 11, 20, answer_ts + 50, 0);
+		capture_end(&capture, answer_ts + 100, 11, 1);
+		why = ask_span(&capture, 2000 * MS);
+		assert_string_equal(why_causes[part_of(why, 0)->cause].name, rows[i].cause);
+		assert_int_equal(why->model->threads.data[part_of(why, 0)->thread].tid,
+				 rows[i].culprit);
+		assert_string_equal(why_grade_names[part_of(why, 0)->grade], "likely");
+		done(&capture, why);
+	}
 }
 
 /* An event loop in no span works for long after a signal. */
@@ -1779,6 +1828,8 @@ int main(void)
 		cmocka_unit_test(test_a_wait_that_goes_on_at_the_end_hides_no_end_of_others),
 		cmocka_unit_test(test_timers_of_an_event_loop_in_no_span_end_no_wait),
 		cmocka_unit_test(test_a_wait_after_the_timer_of_a_loop_says_nothing_of_the_timer),
+		cmocka_unit_test(
+			test_a_server_that_answers_at_once_after_a_timeout_has_not_caused_the_wait),
 		cmocka_unit_test(test_work_after_a_signal_ends_the_wait_of_an_event_loop),
 		cmocka_unit_test(test_who_ran_after_the_last_timeout_has_done_what_was_waited_for),
 		cmocka_unit_test(test_a_list_of_the_same_descriptors_is_the_same_wait),

@@ -58,15 +58,19 @@ static void check(const struct why_waiters *waiters, size_t number, uint32_t tid
 }
 
 /* How many wait, if the main thread 10 waits in the call for a file of that name, which is also
- * ready, until thread 12 wakes it. */
+ * ready, until thread 12 wakes it. The process listens at socket 9. */
 static size_t waiting_in(int syscall, const char *name, const char *detail)
 {
+	const struct store_object listener = {
+		.pid = CAPTURE_PID, .ino = 9, .name = "socket:[9]", .detail = "tcp 127.0.0.1:80"};
+	struct error err = ERROR_INIT;
 	struct capture capture = {0};
 	struct why_waiters waiters;
 	size_t count;
 
 	begin(&capture);
 	object(&capture, name, detail);
+	capture_must(store_writer_add_object(capture.writer, &listener, &err), err);
 	named(&capture, 10, 10, "main");
 	gets(&capture, 2 * US + 10, 3, 0, 10, 0, 0, 0);
 	waits(&capture, 1 * MS, 3, 10, 0, S, syscall, 3, 2, 0);
@@ -101,6 +105,10 @@ static void test_servers_that_wait_for_a_request_are_not_listed(void **state)
 				    ""),
 			 1);
 	assert_int_equal(waiting_in(NR_POLL, "2 descriptors: pipe:[4], tcp 127.0.0.1:80", ""), 0);
+	assert_int_equal(
+		waiting_in(NR_EPOLL_WAIT, "anon_inode:[eventpoll]", "pipe:[4], socket:[5]"), 1);
+	assert_int_equal(
+		waiting_in(NR_EPOLL_WAIT, "anon_inode:[eventpoll]", "pipe:[4], socket:[9]"), 0);
 }
 
 /* A worker waits for the main thread of a server. If that waits for any client, until it has
@@ -353,6 +361,32 @@ static void test_threads_of_one_name_are_listed_once_and_at_most_three_names(voi
 	waiters_free(&waiters, &capture);
 }
 
+/* The threads of a pool differ in a number, and may wait in different system calls. */
+static void test_threads_of_a_pool_share_a_line_that_counts_them(void **state)
+{
+	static const char *const names[] = {"user-1", "user-2", "user-3", "user-14"};
+	struct capture capture = {0};
+	struct why_waiters waiters;
+
+	(void)state;
+	begin(&capture);
+	for (uint32_t tid = 13; tid < 17; tid++) {
+		named(&capture, tid, 20, names[tid - 13]);
+		gets(&capture, 2 * US + tid, (uint16_t)tid, 0, tid, 0, 0, 0);
+		waits(&capture, MS + 100 * tid, (uint16_t)tid, tid, 0, S,
+		      tid == 14 ? NR_CONNECT : NR_RECVFROM, 3, 0, 0);
+		gets(&capture, 6 * MS, (uint16_t)tid, 0, tid, 12, 6 * MS, 0);
+	}
+	find(&waiters, &capture, 10 * MS);
+	assert_int_equal(waiters.list.len, 2);
+	check(&waiters, 0, 16, 5 * MS - 1600);
+	assert_int_equal(waiters.list.data[0].more, 2);
+	check(&waiters, 1, 14, 5 * MS - 1400);
+	assert_int_equal(waiters.list.data[1].more, 0);
+	assert_false(waiters.cut);
+	waiters_free(&waiters, &capture);
+}
+
 static void
 test_of_siblings_with_the_name_of_the_explained_one_only_the_main_thread_is_listed(void **state)
 {
@@ -459,6 +493,7 @@ int main(void)
 		cmocka_unit_test(test_workers_of_a_server_that_waits_for_any_client_are_not_listed),
 		cmocka_unit_test(test_a_thread_that_waits_for_signals_with_a_timeout_is_not_listed),
 		cmocka_unit_test(test_one_thread_has_nobody_that_waits),
+		cmocka_unit_test(test_threads_of_a_pool_share_a_line_that_counts_them),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

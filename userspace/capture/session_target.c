@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The list of targets: found by pid, added, removed. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -48,6 +50,22 @@ static int target_container(struct session *session, pid_t pid)
 	return store_writer_add_attribute(session->writer, &attribute, session->err);
 }
 
+/* Writes the network namespace of a process: two sockets with the same addresses may be in two. */
+static int target_network(struct session *session, pid_t pid)
+{
+	uint64_t network = process_network(pid);
+	char value[24];
+	struct store_attribute attribute = {.pid = (uint32_t)pid,
+					    .ts = clock_monotonic_ns(),
+					    .key = STORE_NETWORK,
+					    .value = value};
+
+	if (!network)
+		return 0;
+	snprintf(value, sizeof(value), "%" PRIu64, network);
+	return store_writer_add_attribute(session->writer, &attribute, session->err);
+}
+
 /* Says of the first process that it was found by a name or a cgroup: the user did not name it. */
 static int target_found(struct session *session, pid_t pid)
 {
@@ -78,6 +96,7 @@ int target_describe(struct session *session, pid_t pid)
 	return store_writer_add_process(session->writer, &process, session->err)
 		       ?: target_rank(session, pid)
 		       ?: target_container(session, pid)
+		       ?: target_network(session, pid)
 		       ?: target_found(session, pid);
 }
 

@@ -288,10 +288,10 @@ static const char *picked_text(const struct why_query *query)
 static void say_picked(const struct why_query *query, const struct model *model)
 {
 	if (query->asks)
-		return terminal_message(
-			stderr, "waffle-bpf: why: the requests are those of servers that the "
-				"program has started, so this is the thread that asks them; "
-				"--span explains requests, which waffle-bpf report lists");
+		return terminal_message(stderr,
+					"waffle-bpf: why: other processes answer the requests, so "
+					"this is the thread that asks for most of them; "
+					"--span explains requests, which waffle-bpf report lists");
 	if (query->first && query->has_spans)
 		return terminal_message(
 			stderr,

@@ -69,6 +69,7 @@ struct model_process {
 	uint32_t world_size;  /* 0: unknown */
 	uint32_t job;         /* in model.strings, such as "slurm:4711"; empty: unknown */
 	uint32_t container;   /* its id, in model.strings; empty: unknown */
+	uint32_t network;     /* STORE_NETWORK, in model.strings; 0: unknown */
 	bool found;           /* STORE_FOUND */
 	/* By which way its hits came; NULL: through the kernel, and it has no libwaffle. */
 	const struct store_transport *transport;

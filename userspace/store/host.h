@@ -145,6 +145,9 @@ struct store_rank {
 /* The process was found by a name or a cgroup, not by its number: of several such, the order says
  * nothing. The value is "yes". */
 #define STORE_FOUND "waffle.found"
+/* The inode of the process's network namespace, in decimal. Each namespace has addresses and ports
+ * of its own. */
+#define STORE_NETWORK "waffle.network"
 
 /* What else is known of a process as the conventions of OpenTelemetry name it, such as
  * STORE_CONTAINER_ID, at `ts`. Of several entries with a key the last one counts. */

@@ -82,9 +82,8 @@
 	CAUSE(NOT_RECORDED, "not-recorded", "the chain leaves what was recorded", DIM, "", COUNT,  \
 	      END, "the chain leads to a thread or machine that was not recorded",                 \
 	      "the last known thread")                                                             \
-	CAUSE(UNKNOWN, "unknown",                                                                  \
-	      "records or wake-ups are missing or contradict each other, or the wait went on",     \
-	      DIM, "", LOSS, END,                                                                  \
+	CAUSE(UNKNOWN, "unknown", "records or wake-ups are missing or contradict each other", DIM, \
+	      "", LOSS, END,                                                                       \
 	      "records or wake-ups are missing or contradict each other, or the wait went on "     \
 	      "when the capture ended",                                                            \
 	      "")                                                                                  \

@@ -6,6 +6,7 @@
 
 #include "analyze/why/lookup/why_jvm.h"
 #include "analyze/why/why_examined_internal.h"
+#include "target/process/descriptors.h"
 #include "util/memory.h"
 
 /* Who waits for the thread for less than this part of the time is not listed. */
@@ -95,6 +96,9 @@ static bool is_idle_worker(const struct why *why, const struct why_waiter *waite
 	step = &why->steps.data[part->step];
 	if (step->owned || step->state != WAFFLE_THREAD_BLOCKED)
 		return false;
+	/* Nobody gets work by a connection that is not there yet. */
+	if (descriptor_is_connecting(strtab_get(why->texts, step->object)))
+		return false;
 	/* Whoever has work for them ends the wait, and they did not miss it before. */
 	if (why_jvm_is_own_thread(why->model, names, instance->thread))
 		return true;
@@ -119,18 +123,45 @@ static const char *name_of(const struct why_waiters *waiters, size_t number)
 	return model_thread_name(why->model, why->instances.data[instance].thread);
 }
 
-/* Keeps the first one of each name. */
+/* Compares names without their numbers: the threads of a pool are "loader-1" and "loader-2". */
+static bool is_same_name(const char *a, const char *b)
+{
+	const char *digits = "0123456789";
+
+	for (;; a++, b++) {
+		a += strspn(a, digits);
+		b += strspn(b, digits);
+		if (*a != *b || !*a)
+			return *a == *b;
+	}
+}
+
+/* The system call in which it waits; -1: it is in none, or waits for a CPU. */
+static int call_of(const struct why *why, const struct why_waiter *waiter)
+{
+	uint32_t first = why->instances.data[waiter->instance].part;
+	const struct why_part *part = &why->parts.data[first + waiter->part];
+
+	return part->step_count ? why->steps.data[part->step].syscall : -1;
+}
+
+/* Keeps the first one of those of a name that wait in the same way, and counts the others. */
 static void keep_names_once(struct why_waiters *waiters)
 {
+	struct why_waiter *list = waiters->list.data;
 	size_t kept = 0;
 
-	for (size_t i = 0; i < waiters->list.len && kept < LISTED_MAX; i++) {
-		bool known = false;
+	for (size_t i = 0; i < waiters->list.len; i++) {
+		size_t k = 0;
 
-		for (size_t k = 0; k < kept && !known; k++)
-			known = !strcmp(name_of(waiters, k), name_of(waiters, i));
-		if (!known)
-			waiters->list.data[kept++] = waiters->list.data[i];
+		while (k < kept &&
+		       (!is_same_name(name_of(waiters, k), name_of(waiters, i)) ||
+			call_of(waiters->why, &list[k]) != call_of(waiters->why, &list[i])))
+			k++;
+		if (k < kept)
+			list[k].more++;
+		else if (kept < LISTED_MAX)
+			list[kept++] = list[i];
 	}
 	waiters->list.len = kept;
 }
@@ -171,6 +202,7 @@ int why_waiters_find(struct why_waiters *waiters, const struct model *model,
 	memset(waiters, 0, sizeof(*waiters));
 	waiters->explained = explained.thread;
 	others.window_count = why_examined_choose(windows, model, query, is_candidate, &explained);
+	waiters->cut = others.window_count == WHY_EXAMINED_MAX;
 	if (!others.window_count)
 		return 0;
 	result = why_new(&waiters->why, model, &others, err);

@@ -13,13 +13,15 @@ struct why_waiter {
 	uint32_t instance; /* in why.instances: the thread in the window of the query */
 	uint64_t ns;       /* whose chains lead to the explained thread, or on from it */
 	uint32_t part;     /* the number of the part with the most of it */
+	uint32_t more;     /* others of its name that wait as well, in the same system call */
 };
 
 struct why_waiters {
 	struct why *why;    /* NULL: no thread was examined */
 	uint32_t explained; /* the thread for which they wait, in model.threads */
 	VEC(struct why_waiter)
-	list; /* main threads first, then by how much they ran; each name once */
+	list;     /* main threads first, then by how much they ran */
+	bool cut; /* there may be more that were not examined */
 };
 
 /* The number of the thread that made all explained calls, if they are those of a library of GPUs;

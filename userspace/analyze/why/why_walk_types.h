@@ -40,9 +40,9 @@ struct why_sum {
 	uint32_t site; /* of the culprit's span: spans of one site count as one culprit */
 	/* Known while sums are folded: the culprit is the instance's thread; its object is a futex
 	 * without a name; text of the place where it waited longest, or 0; text of all connections
-	 * to the same server, or 0. */
+	 * to the same server, or 0; and of all with the same local end, or 0. */
 	bool own, futex;
-	uint32_t place, server;
+	uint32_t place, server, accepted;
 	uint64_t longest_ns;
 	/* The time of all stretches whose wait has a stack, and the votes that the one of part.wait
 	 * has left: others took theirs from it (Boyer-Moore). It has at least as much time. */
@@ -159,7 +159,8 @@ struct why_walk {
 	struct map main_threads;  /* pid → thread */
 	struct map only_children; /* pid → main thread of its only child, or NO_PEER */
 	struct map killed; /* pid → main thread of its only child that a signal ended, or NO_PEER */
-	struct map sessions; /* pid of a PostgreSQL → main thread of its idle session, or NO_PEER */
+	struct map sessions; /* of PostgreSQL (why_peers.c) → main thread of the only idle one, or
+				NO_PEER */
 	struct map askers;   /* pid → 1: it is the client of a connection */
 	bool askers_known;
 	struct map signals_to; /* thread → number of signals to it */

@@ -171,28 +171,37 @@ static int disk_limits_read(struct enrich *enrich, const struct waffle_rec_wait 
 	return number < 0 ? (int)number : 0;
 }
 
+/* The socket, with what it has sent again during the wait. 0: such a name is not known. */
+static int64_t resent_object(struct enrich *enrich, pid_t pid, int fd, const struct file_key *key,
+			     uint16_t resent, struct error *err)
+{
+	return resent == WAFFLE_RESENT_AMONG
+		       ? object_names_among(enrich->objects, pid, fd, key, err)
+		       : object_names_resent(enrich->objects, key, resent);
+}
+
 /* The descriptor may be closed soon, so it is looked up first. */
 static int64_t wait_object(struct enrich *enrich, struct waffle_rec_wait *wait, struct error *err)
 {
 	struct file_key key = {.ino = wait->ino, .dev = wait->dev};
 	int fd = (int)wait->object;
 	char kind[sizeof(wait->address) + 1] = "";
-	uint32_t pid;
 	int64_t object = 0;
+	pid_t pid;
 
 	if (wait->dev == WAFFLE_WAIT_POLLED)
 		return polled_object(enrich, wait, err);
 	wait->object = 0;
 	if (!wait->ino) /* a page fault */
 		return 0;
+	pid = (pid_t)processes_readable(enrich->processes, wait->rec.tid);
 	if (wait->address & WAFFLE_WAIT_RESENT)
-		object = object_names_resent(enrich->objects, &key, (uint16_t)wait->address);
+		object = resent_object(enrich, pid, fd, &key, (uint16_t)wait->address, err);
 	else
 		memcpy(kind, &wait->address, sizeof(wait->address));
 	wait->address = 0;
-	pid = processes_readable(enrich->processes, wait->rec.tid);
 	if (!object)
-		object = object_names_file(enrich->objects, (pid_t)pid, fd, &key, kind, err);
+		object = object_names_file(enrich->objects, pid, fd, &key, kind, err);
 	wait->object = object > 0 ? (uint32_t)object : 0;
 	return object;
 }

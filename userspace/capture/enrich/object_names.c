@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "bpf/record.h"
 #include "target/process/cgroup.h"
+#include "target/process/epoll_files.h"
 #include "target/process/process.h"
 #include "util/clock.h"
 #include "util/hash.h"
@@ -381,20 +381,41 @@ uint32_t object_names_resent(struct object_names *names, const struct file_key *
 	return row ? row->number : 0;
 }
 
+int64_t object_names_among(struct object_names *names, pid_t pid, int fd,
+			   const struct file_key *key, struct error *err)
+{
+	struct object_row *row = resent_row(names, key, WAFFLE_RESENT_AMONG);
+	char *detail = names->found.detail;
+	size_t len;
+	int result;
+
+	if (!row || row->number)
+		return row ? row->number : 0;
+	if (look_up(names, pid, fd, key) || !descriptor_is_connecting(detail))
+		return 0;
+	len = strlen(detail);
+	snprintf(detail + len, sizeof(names->found.detail) - len, DESCRIPTOR_AMONG);
+	row->kind = OBJECT_FIXED;
+	row->looked_ts = clock_monotonic_ns();
+	result = row_write(names, row, (uint32_t)pid, err);
+	return result ? result : (int64_t)row->number;
+}
+
 /* Prints ", SYN sent again 2 times", ", SYN not answered", or nothing. */
 static void resent_put(char *text, size_t size, uint16_t resent)
 {
 	const char *what = resent & WAFFLE_RESENT_SYN ? "SYN" : "data";
-	unsigned count = resent & ~WAFFLE_RESENT_SYN;
+	const char *among = resent & WAFFLE_RESENT_AMONG ? DESCRIPTOR_AMONG : "";
+	unsigned count = resent & ~(WAFFLE_RESENT_SYN | WAFFLE_RESENT_AMONG);
 
 	text[0] = '\0';
-	if (resent == WAFFLE_RESENT_SYN)
-		snprintf(text, size, DESCRIPTOR_UNANSWERED);
+	if (resent & WAFFLE_RESENT_SYN && !count)
+		snprintf(text, size, DESCRIPTOR_UNANSWERED "%s", among);
 	else if (count == 1)
-		snprintf(text, size, DESCRIPTOR_AFTER " %s sent again once", what);
+		snprintf(text, size, DESCRIPTOR_AFTER " %s sent again once%s", what, among);
 	else if (count)
-		snprintf(text, size, DESCRIPTOR_AFTER " %s sent again %u times%s", what, count,
-			 count >= WAFFLE_RESENT_MAX ? " or more" : "");
+		snprintf(text, size, DESCRIPTOR_AFTER " %s sent again %u times%s%s", what, count,
+			 count >= WAFFLE_RESENT_MAX ? " or more" : "", among);
 }
 
 int64_t object_names_endpoints(struct object_names *names,
@@ -405,7 +426,7 @@ int64_t object_names_endpoints(struct object_names *names,
 			   : endpoints->protocol == IPPROTO_UDP ? "udp"
 								: NULL;
 	struct object_row *row = kind ? resent_row(names, &key, endpoints->resent) : NULL;
-	char local[ADDRESS_TEXT], remote[ADDRESS_TEXT], resent[48];
+	char local[ADDRESS_TEXT], remote[ADDRESS_TEXT], resent[80];
 	int result;
 
 	if (!row)
@@ -623,12 +644,30 @@ static void peer_found(const struct file_key *key, void *arg)
 	peers->result = row_write(peers->names, row, (uint32_t)peers->pid, peers->err);
 }
 
-/* The connections of a process that is stopped. */
+/* Calls `found` for the sockets of TCP in the network namespaces of processes, each of which is
+ * read once. */
+static void networks_each(const pid_t *pids, size_t count, uint64_t until_ns,
+			  bool (*found)(uint64_t ino, const char *detail, void *arg), void *arg)
+{
+	struct map networks = {0};
+
+	for (size_t i = 0; i < count && clock_monotonic_ns() < until_ns; i++) {
+		uint64_t network = process_network(pids[i]);
+
+		if (map_get(&networks, network) != MAP_NONE)
+			continue;
+		(void)map_set(&networks, network, 1);
+		tcp_sockets_each(pids[i], found, arg);
+	}
+	map_free(&networks);
+}
+
+/* The connections of processes that are stopped. */
 struct halted_sockets {
 	struct object_names *names;
-	struct map at; /* inode → 1 */
+	struct map at; /* inode → a process that has it */
 	uint32_t dev;  /* that they have all */
-	pid_t pid;
+	pid_t pid;     /* whose descriptors are listed */
 	struct error *err;
 	int result;
 };
@@ -638,7 +677,7 @@ static void halted_found(const struct file_key *key, void *arg)
 	struct halted_sockets *sockets = arg;
 
 	sockets->dev = key->dev;
-	(void)map_set(&sockets->at, key->ino, 1);
+	(void)map_set(&sockets->at, key->ino, (uint32_t)sockets->pid);
 }
 
 static bool halted_name(uint64_t ino, const char *detail, void *arg)
@@ -646,9 +685,10 @@ static bool halted_name(uint64_t ino, const char *detail, void *arg)
 	struct halted_sockets *sockets = arg;
 	const struct file_key key = {.ino = ino, .dev = sockets->dev};
 	struct descriptor *found = &sockets->names->found;
+	uint32_t pid = map_get(&sockets->at, ino);
 	struct object_row *row;
 
-	if (map_get(&sockets->at, ino) == MAP_NONE || !strstr(detail, DESCRIPTOR_BETWEEN))
+	if (pid == MAP_NONE || !strstr(detail, DESCRIPTOR_BETWEEN))
 		return true;
 	row = row_get(sockets->names, &key, 0, 0);
 	if (!row || row->number)
@@ -657,7 +697,7 @@ static bool halted_name(uint64_t ino, const char *detail, void *arg)
 	snprintf(found->detail, sizeof(found->detail), "%s", detail);
 	row->kind = OBJECT_FIXED;
 	row->looked_ts = clock_monotonic_ns();
-	sockets->result = row_write(sockets->names, row, (uint32_t)sockets->pid, sockets->err);
+	sockets->result = row_write(sockets->names, row, pid, sockets->err);
 	return !sockets->result;
 }
 
@@ -667,29 +707,20 @@ static int halted_add(struct object_names *names, const pid_t *pids, size_t coun
 		      uint64_t until_ns, struct error *err)
 {
 	struct halted_sockets sockets = {.names = names, .err = err};
+	pid_list halted = {0};
 
-	for (size_t i = 0; i < count && !sockets.result && clock_monotonic_ns() < until_ns; i++) {
+	for (size_t i = 0; i < count && clock_monotonic_ns() < until_ns; i++) {
 		if (map_get(&names->halted, (uint64_t)pids[i]) != MAP_NONE ||
-		    !process_is_stopped(pids[i]))
+		    !process_is_stopped(pids[i]) || !vec_push(&halted, pids[i]))
 			continue;
 		(void)map_set(&names->halted, (uint64_t)pids[i], 1);
 		sockets.pid = pids[i];
 		sockets_each(pids[i], halted_found, &sockets);
-		tcp_sockets_each(pids[i], halted_name, &sockets);
-		map_free(&sockets.at);
-		sockets.at = (struct map){0};
 	}
+	networks_each(halted.data, halted.len, until_ns, halted_name, &sockets);
+	vec_free(&halted);
+	map_free(&sockets.at);
 	return sockets.result;
-}
-
-/* The network namespace of a process; 0: unknown. */
-static uint64_t network_of(pid_t pid)
-{
-	char path[64];
-	struct stat info;
-
-	snprintf(path, sizeof(path), "/proc/%d/ns/net", pid);
-	return stat(path, &info) ? 0 : info.st_ino;
 }
 
 int object_names_peers(struct object_names *names, const pid_t *pids, size_t count,
@@ -697,7 +728,6 @@ int object_names_peers(struct object_names *names, const pid_t *pids, size_t cou
 {
 	uint64_t begin_ns = clock_monotonic_ns(), until_ns = begin_ns + PEERS_NS;
 	struct peers peers = {.names = names, .until_ns = until_ns, .err = err};
-	struct map networks = {0};
 
 	peers.result = halted_add(names, pids, count, until_ns, err);
 	if (peers.result)
@@ -706,20 +736,12 @@ int object_names_peers(struct object_names *names, const pid_t *pids, size_t cou
 	if (names->connections.len + names->watched.len == names->searched ||
 	    too_dear(names, begin_ns))
 		return 0;
-	for (size_t i = 0; i < count; i++) {
-		uint64_t network = network_of(pids[i]);
-
-		if (clock_monotonic_ns() >= until_ns || map_get(&networks, network) != MAP_NONE)
-			continue;
-		map_set(&networks, network, 1);
-		tcp_sockets_each(pids[i], peer_want, &peers);
-	}
+	networks_each(pids, count, until_ns, peer_want, &peers);
 	for (size_t i = 0; i < count && peers.details.len && !peers.result; i++) {
 		peers.pid = pids[i];
 		if (clock_monotonic_ns() < until_ns)
 			sockets_each(pids[i], peer_found, &peers);
 	}
-	map_free(&networks);
 	map_free(&peers.at);
 	vec_free(&peers.details);
 	names->searched = names->connections.len + names->watched.len;

@@ -14,6 +14,7 @@
 #include "capture/enrich/lock_owner_internal.h"
 #include "target/process/address_space.h"
 #include "target/process/descriptors.h"
+#include "target/process/epoll_files.h"
 #include "target/process/image.h"
 #include "target/process/opened_fifo.h"
 #include "target/process/process.h"
@@ -61,8 +62,8 @@ struct open_wait {
 struct open_waits {
 	struct kernel *kernel;
 	struct processes *processes;
-	struct stacks *stacks; /* NULL: frames of Python and Java are not named */
-	uint32_t epolls;       /* that were examined for sockets that are being connected */
+	struct stacks *stacks;          /* NULL: frames of Python and Java are not named */
+	struct epoll_networks networks; /* for sockets that are being connected */
 	VEC(struct open_wait) list;
 	VEC(struct pipe_end) pipes; /* other ends of the pipes that they wait for */
 };
@@ -88,6 +89,7 @@ void open_waits_close(struct open_waits *waits)
 	}
 	vec_free(&waits->list);
 	vec_free(&waits->pipes);
+	epoll_networks_free(&waits->networks);
 	free(waits);
 }
 
@@ -192,9 +194,6 @@ static uint32_t pipe_add(struct open_waits *waits, const struct pipe_end *end)
 	return (uint32_t)waits->pipes.len - 1;
 }
 
-/* Limit of the epolls for which all sockets of the machine are listed. */
-#define EPOLLS_MAX 16
-
 /* Lists of poll(2) up to this length are read. */
 #define POLLED_MAX 16
 
@@ -243,26 +242,35 @@ static void awaited_read(struct awaited_files *awaited, const struct waffle_rec_
 			awaited_add(awaited, polled[i].fd);
 }
 
-/* The file of the only descriptor. Of an epoll, a socket that is being connected counts, as in
- * bpf/epoll.bpf.h. */
+/* Of an epoll, a socket that is being connected counts, as in bpf/epoll.bpf.h. */
+static void epoll_examine(struct open_waits *waits, pid_t tid, int descriptor,
+			  struct waffle_rec_wait *file)
+{
+	struct epoll_connecting found;
+
+	if (!epoll_connecting(&found, &waits->networks, tid, descriptor))
+		return;
+	file->ino = found.key.ino;
+	file->dev = found.key.dev;
+	file->object = (uint32_t)found.descriptor;
+	file->address = found.among ? WAFFLE_WAIT_RESENT | WAFFLE_RESENT_AMONG : 0;
+}
+
+/* The file of the only descriptor. */
 static bool file_read(struct open_waits *waits, struct waffle_rec_wait *file, pid_t tid,
 		      int descriptor)
 {
 	char kind[64];
 	struct file_key key;
-	int watched;
 
 	if (!descriptor_key(&key, kind, sizeof(kind), tid, descriptor))
 		return false;
-	if (!strcmp(kind, DESCRIPTOR_EPOLL_KIND) && waits->epolls++ < EPOLLS_MAX &&
-	    epoll_connecting(&key, &watched, tid, descriptor)) {
-		kind[0] = '\0';
-		descriptor = watched;
-	}
 	file->object = (uint32_t)descriptor;
 	file->ino = key.ino;
 	file->dev = key.dev;
 	memcpy(&file->address, kind, strnlen(kind, sizeof(file->address)));
+	if (!strcmp(kind, DESCRIPTOR_EPOLL_KIND))
+		epoll_examine(waits, tid, descriptor, file);
 	return true;
 }
 

@@ -515,6 +515,7 @@ static void waiters_json(struct json *json, const struct why_waiters *waiters,
 		json_object_begin(json);
 		thread_fields(&printer, instance->thread);
 		json_object_end(json);
+		json_field_u64(json, "more", waiter->more);
 		json_field_u64(json, "duration_ns", waiter->ns);
 		json_field_f64(json, "share",
 			       (double)waiter->ns / (double)(instance->to_ts - instance->from_ts));

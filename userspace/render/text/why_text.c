@@ -368,11 +368,11 @@ static bool has_unnamed_futex(const struct why_printer *printer, const struct wh
 	return wait_is_unnamed_futex(text);
 }
 
-/* Whether the culprit itself waits, for no other thread. */
+/* Whether the culprit itself waits, for no other thread that is known. */
 static bool waits_itself(enum why_cause cause)
 {
 	return cause == WHY_SLEEP || cause == WHY_TIMER || cause == WHY_DISK_READ ||
-	       cause == WHY_DISK_WRITE;
+	       cause == WHY_DISK_WRITE || cause == WHY_UNKNOWN;
 }
 
 /* Prints ", at the end in com.zaxxer.hikari.util.ConcurrentBag.borrow, by
@@ -653,6 +653,13 @@ static void put_waiters_title(const struct why_printer *printer, uint32_t explai
 	fputs(":\n", printer->out);
 }
 
+/* Prints " and 4 more", or " and at least 4 more". */
+static void put_more_waiters(FILE *out, const struct why_waiters *waiters, uint32_t more)
+{
+	if (more)
+		fprintf(out, " and %s%" PRIu32 " more", waiters->cut ? "at least " : "", more);
+}
+
 static void print_waiters(const struct why_waiters *waiters, const struct why_view *view,
 			  bool named, FILE *out)
 {
@@ -674,6 +681,7 @@ static void print_waiters(const struct why_waiters *waiters, const struct why_vi
 		terminal_put_cell(out, 10, units_format_duration(time, waiter->ns));
 		fputs("  ", out);
 		why_put_thread(&printer, instance->thread);
+		put_more_waiters(out, waiters, waiter->more);
 		fprintf(out, "  %s  ", why_grade_names[part->grade]);
 		why_put_first_step(&printer, part);
 		fputc('\n', out);

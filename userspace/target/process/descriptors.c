@@ -378,6 +378,11 @@ bool descriptor_is_connecting(const char *detail)
 	       strstr(detail, DESCRIPTOR_UNANSWERED);
 }
 
+bool descriptor_is_among(const char *detail)
+{
+	return strstr(detail, DESCRIPTOR_AMONG);
+}
+
 bool descriptor_is_epoll(const char *name)
 {
 	return text_begins(name, DESCRIPTOR_EPOLL);
@@ -386,104 +391,6 @@ bool descriptor_is_epoll(const char *name)
 bool descriptor_is_socket(const char *name)
 {
 	return text_begins(name, DESCRIPTOR_SOCKET);
-}
-
-/* Calls `found` with each descriptor that an epoll watches, until it returns false. Format, see
- * proc_pid_fdinfo(5): one line "tfd:        5 events:       19 data: …" per file. */
-static void watched_each(pid_t pid, int fd, bool (*found)(pid_t pid, int watched, void *arg),
-			 void *arg)
-{
-	char path[64], line[256];
-	bool more = true;
-	FILE *info;
-
-	snprintf(path, sizeof(path), "/proc/%d/fdinfo/%d", pid, fd);
-	info = fopen(path, "re");
-	while (more && info && fgets(line, sizeof(line), info)) {
-		int watched;
-
-		if (sscanf(line, "tfd: %d", &watched) == 1)
-			more = found(pid, watched, arg);
-	}
-	if (info)
-		fclose(info);
-}
-
-struct watched_list {
-	char *text;
-	size_t size, len;
-};
-
-static bool watched_add(pid_t pid, int watched, void *arg)
-{
-	struct watched_list *list = arg;
-	char path[64], name[200];
-	ssize_t got;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, watched);
-	got = readlink(path, name, sizeof(name) - 1);
-	if (got <= 0 || list->len + (size_t)got + 3 > list->size)
-		return true;
-	name[got] = '\0';
-	list->len += (size_t)snprintf(list->text + list->len, list->size - list->len, "%s%s",
-				      list->len ? ", " : "", name);
-	return true;
-}
-
-void epoll_watched(char *text, size_t size, pid_t pid, int fd)
-{
-	struct watched_list list = {.text = text, .size = size};
-
-	text[0] = '\0';
-	watched_each(pid, fd, watched_add, &list);
-}
-
-/* Limit of the sockets that are being connected in a network namespace. */
-#define CONNECTING_MAX 256
-
-struct connecting {
-	uint64_t inodes[CONNECTING_MAX];
-	unsigned count;
-	struct file_key *key;
-	int *watched;
-	bool found;
-};
-
-static bool connecting_add(uint64_t ino, const char *detail, void *arg)
-{
-	struct connecting *connecting = arg;
-
-	if (descriptor_is_connecting(detail))
-		connecting->inodes[connecting->count++] = ino;
-	return connecting->count < CONNECTING_MAX;
-}
-
-static bool connecting_find(pid_t pid, int watched, void *arg)
-{
-	struct connecting *connecting = arg;
-	struct statx info;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, watched);
-	if (file_know(AT_FDCWD, path, &info) || !S_ISSOCK(info.stx_mode))
-		return true;
-	for (unsigned i = 0; i < connecting->count && !connecting->found; i++)
-		connecting->found = connecting->inodes[i] == info.stx_ino;
-	if (!connecting->found)
-		return true;
-	*connecting->key = (struct file_key){.ino = info.stx_ino, .dev = dev_of_file(&info)};
-	*connecting->watched = watched;
-	return false;
-}
-
-bool epoll_connecting(struct file_key *key, int *watched, pid_t pid, int fd)
-{
-	struct connecting connecting = {.key = key, .watched = watched};
-
-	tcp_sockets_each(pid, connecting_add, &connecting);
-	if (connecting.count)
-		watched_each(pid, fd, connecting_find, &connecting);
-	return connecting.found;
 }
 
 /* A socket is named by its endpoints, if it has any. */

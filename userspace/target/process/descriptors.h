@@ -23,7 +23,8 @@ struct descriptor {
 	/*
 	 * A socket's endpoints, "tcp 10.0.0.1:80 <-> 10.0.0.2:5000", "udp 0.0.0.0:53", "unix
 	 * /run/x"; with what TCP has sent again, "tcp … <-> 10.0.0.2:80, SYN sent again 2 times",
-	 * or that nobody has answered, "tcp … <-> 10.0.0.2:80, SYN not answered"; a file system's
+	 * or that nobody has answered, "tcp … <-> 10.0.0.2:80, SYN not answered", and of an epoll
+	 * with others, "…, SYN not answered, among other sockets"; a file system's
 	 * type, "ext4"; "fifo" for a named pipe; "character device 195:0"; "terminal of process
 	 * 4711, sshd" (terminal.h); "write end of process 4711, sh" (pipe_ends.h); or
 	 * "".
@@ -38,6 +39,8 @@ struct descriptor {
 #define DESCRIPTOR_BETWEEN " <-> " /* both ends of a socket */
 #define DESCRIPTOR_AFTER ","       /* the remote end, if more follows */
 #define DESCRIPTOR_UNANSWERED DESCRIPTOR_AFTER " SYN not answered"
+/* Behind that: the socket is that of an epoll that watches others as well. */
+#define DESCRIPTOR_AMONG DESCRIPTOR_AFTER " among other sockets"
 /* What the name of a list has before its descriptors: "3 descriptors: tcp 10.0.0.1:80, pipe:[4]".
  */
 #define DESCRIPTOR_LIST "descriptors: "
@@ -51,6 +54,8 @@ bool descriptor_key(struct file_key *key, char *kind, size_t size, pid_t pid, in
 /* Whether the detail is that of a socket of TCP whose SYN nobody has answered, or which has sent it
  * again: nobody had answered. */
 bool descriptor_is_connecting(const char *detail);
+/* Whether whoever waits for the socket also waits for others, which are not named. */
+bool descriptor_is_among(const char *detail);
 bool descriptor_is_epoll(const char *name);
 bool descriptor_is_socket(const char *name);
 
@@ -63,14 +68,6 @@ uint32_t dev_of_kernel(dev_t dev);
  * such process; other negative errno: the process cannot be read.
  */
 int descriptor_find(struct descriptor *found, pid_t pid, int fd, const struct file_key *key);
-
-/* Lists what an epoll descriptor watches, "anon_inode:[timerfd], socket:[4712]", as far as it fits.
- * Empty: it watches nothing, or it cannot be read. */
-void epoll_watched(char *text, size_t size, pid_t pid, int fd);
-
-/* Finds a socket among those that an epoll descriptor watches whose SYN nobody has answered: its
- * key and descriptor. False: there is none, or it cannot be read. */
-bool epoll_connecting(struct file_key *key, int *watched, pid_t pid, int fd);
 
 /* Lists descriptors, "udp 10.0.0.2:5353 <-> 10.0.0.1:53, pipe:[4711]", as far as it fits; closed
  * and negative ones are left out. -ENOENT: all of them are closed, or the process is gone. */

@@ -348,10 +348,15 @@ bool process_is_stopped(pid_t tid)
 pid_t process_tracer(pid_t tid)
 {
 	char text[1024];
+	uint32_t tracer;
 
 	if (status_read(tid, text) != 't')
 		return 0;
-	return (pid_t)process_number(status_value(text, "\nTracerPid:\t"));
+	/* The kernel gives the number of the thread that traces. */
+	tracer = process_number(status_value(text, "\nTracerPid:\t"));
+	if (!tracer || !status_read((pid_t)tracer, text))
+		return (pid_t)tracer;
+	return (pid_t)process_number(status_value(text, "\nTgid:\t"));
 }
 
 void process_cmdline(pid_t pid, char *text, size_t size)
@@ -377,6 +382,15 @@ pid_t process_parent(pid_t pid)
 	long parent = status_field(pid, "PPid");
 
 	return parent > 0 ? (pid_t)parent : 0;
+}
+
+uint64_t process_network(pid_t pid)
+{
+	char path[64];
+	struct stat info;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/net", pid);
+	return stat(path, &info) ? 0 : info.st_ino;
 }
 
 const char *environment_value(char *const *environment, const char *name)

@@ -74,7 +74,8 @@ bool process_is_stopped(pid_t tid);
 pid_t process_tracer(pid_t tid);
 /* The arguments joined by spaces and cut at `size`. Without arguments, the name in brackets. */
 void process_cmdline(pid_t pid, char *text, size_t size);
-pid_t process_parent(pid_t pid); /* 0: unknown */
+pid_t process_parent(pid_t pid);     /* 0: unknown */
+uint64_t process_network(pid_t pid); /* inode of its network namespace; 0: unknown */
 /* Target of a link in its /proc directory, such as "exe" or "cwd". False, and "": unknown. */
 bool process_link(pid_t pid, const char *name, char path[PATH_MAX]);
 /* The value of a variable in an environment (a list as for execve()). NULL: it is not set. */

@@ -357,6 +357,9 @@ static struct why_verdict at_open(struct why_walk *walk, struct why_blocked *blo
 		return why_verdict_end(walk, why_cause_behind(blocked->link),
 				       why_grade_least(blocked->grade, WHY_GRADE_LIKELY),
 				       blocked->thread, blocked->link->object);
+	/* Otherwise the cause itself would say that records may be missing. */
+	if (cause == WHY_UNKNOWN && !blocked->object)
+		blocked->object = strtab_put(walk->why->texts, text, strlen(text));
 	return why_blocked_end(walk, blocked, cause, WHY_GRADE_UNKNOWN, MODEL_NONE);
 }
 

@@ -26,6 +26,18 @@ static bool came_later(const struct store_object *object, uint32_t hints)
 	return false;
 }
 
+/* Whether a thread with an epoll waited for something else than the socket that the record has. A
+ * socket that is being connected is named because it was not ready: outside of all spans, a thread
+ * waits for whatever comes at any of its sockets. */
+static bool is_other(const struct store_object *object, const struct why_blocked *blocked)
+{
+	if (descriptor_is_epoll(object->name))
+		return false;
+	if (descriptor_is_connecting(object->detail))
+		return blocked->waiting.outside && descriptor_is_among(object->detail);
+	return came_later(object, blocked->waker.hints);
+}
+
 bool why_blocked_find_ready(const struct why_walk *walk, struct why_blocked *blocked, size_t last)
 {
 	struct wait_facts *facts = &blocked->facts;
@@ -37,9 +49,7 @@ bool why_blocked_find_ready(const struct why_walk *walk, struct why_blocked *blo
 		object = why_wait_object(
 			walk, blocked->thread,
 			&walk->intervals.threads[blocked->thread].intervals.data[last]);
-	/* A socket that is being connected is named because it was not ready. */
-	if (object && !descriptor_is_epoll(object->name) &&
-	    !descriptor_is_connecting(object->detail) && came_later(object, blocked->waker.hints))
+	if (object && is_other(object, blocked))
 		object = NULL;
 	if (object == facts->object)
 		return false;

@@ -69,7 +69,8 @@ static const struct why_step *resent_to(const struct why_walk *walk,
 		const struct why_step *step = &walk->path[i];
 
 		if (step->wait != MODEL_NONE &&
-		    why_socket_resent(store_reader_object(model->reader,
+		    why_socket_resent(walk,
+				      store_reader_object(model->reader,
 							  model->waits.data[step->wait].object),
 				      object))
 			return step;
@@ -239,7 +240,8 @@ static bool is_awaited_at_other_end(const struct why_walk *walk, const struct wh
 
 		if (step->state == WAFFLE_THREAD_BLOCKED && step->wait != MODEL_NONE && end_ts &&
 		    end_ts <= blocked->end_ts &&
-		    why_is_other_end(store_reader_object(model->reader,
+		    why_is_other_end(walk,
+				     store_reader_object(model->reader,
 							 model->waits.data[step->wait].object),
 				     blocked->facts.object))
 			return true;

@@ -72,6 +72,14 @@ static struct ends ends_of(const struct store_reader *reader, uint32_t number)
 	return ends;
 }
 
+/* The network namespace of the process of a socket; 0: unknown. */
+static uint32_t network_of(const struct why_walk *walk, const struct store_object *object)
+{
+	uint32_t process = map_get(&walk->model->pids, object->pid);
+
+	return process == MAP_NONE ? 0 : walk->model->processes.data[process].network;
+}
+
 static int by_ends(const void *left, const void *right, void *arg)
 {
 	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
@@ -132,24 +140,63 @@ static void note_killed(struct why_walk *walk, const struct model_process *proce
 }
 
 /* PostgreSQL's processes set their titles: "postgres: app shop 127.0.0.1(49032) idle in
- * transaction". A transaction that has failed, "idle in transaction (aborted)", holds no lock. */
+ * transaction", with the user and the database. With a cluster_name, they begin with "postgres:
+ * main: ". A transaction that has failed, "idle in transaction (aborted)", holds no lock. */
 #define SESSION_BEGIN "postgres: "
 #define SESSION_END " idle in transaction"
 
-/* Notes the process, which was idle in a transaction when the capture began, as the only such one
- * of its parent, or that there are several. */
-static void note_session(struct why_walk *walk, const struct model_process *process)
+static const char *title_of(const struct why_walk *walk, const struct model_process *process)
 {
-	const char *title = strtab_get(walk->model->strings, process->cmdline);
+	return strtab_get(walk->model->strings, process->cmdline);
+}
+
+/* The text of the database of a session; 0: the title does not say it. */
+static uint32_t database_of(const struct why_walk *walk, const struct model_process *process)
+{
+	const char *title = title_of(walk, process), *name, *end;
+
+	if (!text_begins(title, SESSION_BEGIN))
+		return 0;
+	title += strlen(SESSION_BEGIN);
+	name = strstr(title, ": ");
+	name = strchr(name ? name + strlen(": ") : title, ' ');
+	end = name ? strchr(++name, ' ') : NULL;
+	return end ? strtab_put(walk->why->texts, name, (size_t)(end - name)) : 0;
+}
+
+/* The sessions of a PostgreSQL, with one database or, if that is 0, with any. */
+static uint64_t sessions_key(const struct model_process *process, uint32_t database)
+{
+	return (uint64_t)process->ppid << 32 | database;
+}
+
+static bool is_idle_session(const char *title)
+{
 	size_t len = strlen(title);
-	bool several = map_get(&walk->sessions, process->ppid) != MAP_NONE;
 
 	while (len && title[len - 1] == ' ')
 		len--;
-	if (!process->ppid || len < strlen(SESSION_END) || !text_begins(title, SESSION_BEGIN) ||
-	    strncmp(title + len - strlen(SESSION_END), SESSION_END, strlen(SESSION_END)) != 0)
+	return len >= strlen(SESSION_END) && text_begins(title, SESSION_BEGIN) &&
+	       !strncmp(title + len - strlen(SESSION_END), SESSION_END, strlen(SESSION_END));
+}
+
+static void note_session_at(struct why_walk *walk, uint64_t key, uint32_t thread)
+{
+	map_put(&walk->sessions, key, map_get(&walk->sessions, key) == MAP_NONE ? thread : NO_PEER);
+}
+
+/* Notes the process, which was idle in a transaction when the capture began, as the only such one
+ * of its parent and of its database, or that there are several. */
+static void note_session(struct why_walk *walk, const struct model_process *process)
+{
+	uint32_t database;
+
+	if (!process->ppid || !is_idle_session(title_of(walk, process)))
 		return;
-	map_put(&walk->sessions, process->ppid, several ? NO_PEER : process->main_thread);
+	database = database_of(walk, process);
+	note_session_at(walk, sessions_key(process, 0), process->main_thread);
+	if (database)
+		note_session_at(walk, sessions_key(process, database), process->main_thread);
 }
 
 static void find_main_threads(struct why_walk *walk)
@@ -219,7 +266,19 @@ bool why_may_be_remote(const struct store_object *object)
 			    (size_t)(remote - ends.remote)) != 0;
 }
 
-bool why_is_other_end(const struct store_object *object, const struct store_object *end)
+/* Whether a socket may be the other end of a connection, or of the server to which it leads, as far
+ * as their networks show. A connection within a network namespace has both ends there; others have
+ * the same addresses and ports. */
+static bool may_be_reached(const struct why_walk *walk, const struct store_object *connection,
+			   const struct store_object *socket)
+{
+	uint32_t from = network_of(walk, connection), to = network_of(walk, socket);
+
+	return !from || !to || from == to || why_may_be_remote(connection);
+}
+
+bool why_is_other_end(const struct why_walk *walk, const struct store_object *object,
+		      const struct store_object *end)
 {
 	struct ends near, far;
 
@@ -227,14 +286,15 @@ bool why_is_other_end(const struct store_object *object, const struct store_obje
 		return false;
 	near.host = store_pid_host(object->pid);
 	far.host = store_pid_host(end->pid);
-	return !compare(&near, &far, true);
+	return !compare(&near, &far, true) && may_be_reached(walk, object, end);
 }
 
-bool why_socket_resent(const struct store_object *object, const struct store_object *end)
+bool why_socket_resent(const struct why_walk *walk, const struct store_object *object,
+		       const struct store_object *end)
 {
 	struct ends sender;
 
-	return why_is_other_end(object, end) && split(object->detail, &sender) &&
+	return why_is_other_end(walk, object, end) && split(object->detail, &sender) &&
 	       sender.remote[sender.remote_len];
 }
 
@@ -262,19 +322,23 @@ uint32_t why_socket_other_end(struct why_walk *walk, const struct store_object *
 {
 	const struct store_reader *reader = walk->model->reader;
 	struct ends wanted, ends;
-	uint32_t socket;
-	size_t found;
+	size_t first;
 
 	if (!split(object->detail, &wanted))
 		return MODEL_NONE;
 	wanted.host = store_pid_host(object->pid);
-	found = lower_bound(walk->sockets.len, i,
+	first = lower_bound(walk->sockets.len, i,
 			    socket_before(walk, walk->sockets.data[i], &wanted));
-	if (found == walk->sockets.len)
-		return MODEL_NONE;
-	socket = walk->sockets.data[found];
-	ends = ends_of(reader, socket);
-	return compare(&ends, &wanted, true) ? MODEL_NONE : socket;
+	for (size_t i = first; i < walk->sockets.len && i - first < SERVED_MAX; i++) {
+		uint32_t socket = walk->sockets.data[i];
+
+		ends = ends_of(reader, socket);
+		if (compare(&ends, &wanted, true))
+			break;
+		if (may_be_reached(walk, object, store_reader_object(reader, socket)))
+			return socket;
+	}
+	return MODEL_NONE;
 }
 
 /* Ports that Linux gives to clients begin here, unless it is told otherwise. */
@@ -300,21 +364,25 @@ static bool has_local_of(const struct why_walk *walk, size_t at, const struct en
 	       !compare_part(ends.local, ends.local_len, wanted->local, wanted->local_len);
 }
 
-/* Whether several connections have this local end: a server has one for each client. */
-static bool is_shared(const struct why_walk *walk, const struct ends *wanted)
+/* Whether several connections of the network of `object` have this local end: a server has one for
+ * each client. */
+static bool is_shared(const struct why_walk *walk, const struct store_object *object,
+		      const struct ends *wanted)
 {
 	const struct store_reader *reader = walk->model->reader;
 	size_t at =
 		lower_bound(walk->sockets.len, i, is_before(reader, walk->sockets.data[i], wanted));
-	struct ends first, other;
+	struct ends first = {0}, other;
 
-	if (!has_local_of(walk, at, wanted))
-		return false;
-	first = ends_of(reader, walk->sockets.data[at]);
-	for (unsigned n = 0; n < SHARED_MAX && has_local_of(walk, ++at, wanted); n++) {
-		other = ends_of(reader, walk->sockets.data[at]);
-		if (compare(&first, &other, false) != 0)
+	for (unsigned n = 0; n <= SHARED_MAX && has_local_of(walk, at, wanted); n++) {
+		uint32_t socket = walk->sockets.data[at++];
+
+		if (!may_be_reached(walk, object, store_reader_object(reader, socket)))
+			continue;
+		other = ends_of(reader, socket);
+		if (first.local && compare(&first, &other, false) != 0)
 			return true;
+		first = other;
 	}
 	return false;
 }
@@ -332,9 +400,9 @@ enum why_tcp_side why_socket_side(const struct why_walk *walk, const struct stor
 	other.local = own.remote;
 	other.local_len = own.remote_len;
 	own.remote_len = other.remote_len = 0;
-	if (is_shared(walk, &own))
+	if (is_shared(walk, object, &own))
 		return WHY_SIDE_SERVER;
-	if (is_shared(walk, &other))
+	if (is_shared(walk, object, &other))
 		return WHY_SIDE_CLIENT;
 	low = port_of(own.local, own.local_len) < CLIENT_PORTS;
 	other_low = port_of(other.local, other.local_len) < CLIENT_PORTS;
@@ -364,10 +432,31 @@ static bool is_of_any_client(const char *text, size_t len)
 					     port_of(text, len) < CLIENT_PORTS);
 }
 
+/* Whether one of the sockets that an epoll watches listens, as far as the capture has them. */
+static bool watches_listener(const struct why_walk *walk, const char *watched)
+{
+	const char *name = DESCRIPTOR_SOCKET "[";
+
+	/* The inodes in the text are those of the host. */
+	while (walk->model->host_count <= 1 && (watched = strstr(watched, name))) {
+		const struct store_object *object;
+		uint32_t socket;
+
+		watched += strlen(name);
+		socket = map_get(&walk->socket_at, strtoull(watched, NULL, 10));
+		object = store_reader_object(walk->model->reader, socket);
+		if (socket != MAP_NONE && is_of_any_client(object->detail, strlen(object->detail)))
+			return true;
+	}
+	return false;
+}
+
 bool why_is_of_server(const struct why_walk *walk, const struct store_object *object)
 {
 	const char *list = strstr(object->name, DESCRIPTOR_LIST);
 
+	if (descriptor_is_epoll(object->name))
+		return watches_listener(walk, object->detail);
 	/* A Unix socket with a name is most often the server's end: few clients bind theirs. */
 	if (descriptor_is_socket(object->name))
 		return text_begins(object->detail, "unix ") ||
@@ -455,30 +544,48 @@ static uint32_t server_of_both(const struct why_walk *walk, uint32_t found, uint
 	return main < walk->model->threads.len ? main : NO_PEER;
 }
 
-/* The thread that uses the socket at which a server listens, or that of its connections. */
-static uint32_t server_find(const struct why_walk *walk, const struct ends *server, bool here)
+/* The thread that uses the connections of a server, of which `object` is a client's end. */
+static uint32_t server_of_connections(const struct why_walk *walk,
+				      const struct store_object *object, const struct ends *server)
 {
 	const struct store_reader *reader = walk->model->reader;
 	uint32_t found = MODEL_NONE;
-	bool listens;
 	size_t at =
 		lower_bound(walk->sockets.len, i, is_before(reader, walk->sockets.data[i], server));
 
-	for (unsigned n = 0; found != NO_PEER && has_local_of(walk, at, server); n++)
-		found = n == SERVED_MAX ? NO_PEER
-					: server_of_both(walk, found,
-							 user_of(walk, walk->sockets.data[at++]));
-	listens = found == MODEL_NONE;
-	for (size_t i = 0; listens && found != NO_PEER && i < walk->listeners.len && i < SERVED_MAX;
-	     i++)
-		if (listens_for(store_reader_object(reader, walk->listeners.data[i]), server, here))
-			found = server_of_both(walk, found, user_of(walk, walk->listeners.data[i]));
-	return found == NO_PEER ? MODEL_NONE : found;
+	for (unsigned n = 0; found != NO_PEER && has_local_of(walk, at, server); n++) {
+		uint32_t socket = walk->sockets.data[at++];
+
+		if (n == SERVED_MAX)
+			return NO_PEER;
+		if (may_be_reached(walk, object, store_reader_object(reader, socket)))
+			found = server_of_both(walk, found, user_of(walk, socket));
+	}
+	return found;
+}
+
+/* The thread that uses the socket at which a server listens for such connections. */
+static uint32_t server_that_listens(const struct why_walk *walk, const struct store_object *object,
+				    const struct ends *server)
+{
+	bool here = !why_may_be_remote(object);
+	uint32_t found = MODEL_NONE;
+
+	for (size_t i = 0; found != NO_PEER && i < walk->listeners.len && i < SERVED_MAX; i++) {
+		uint32_t socket = walk->listeners.data[i];
+		const struct store_object *listener =
+			store_reader_object(walk->model->reader, socket);
+
+		if (listens_for(listener, server, here) && may_be_reached(walk, object, listener))
+			found = server_of_both(walk, found, user_of(walk, socket));
+	}
+	return found;
 }
 
 uint32_t why_socket_server(const struct why_walk *walk, const struct store_object *object)
 {
 	struct ends ends;
+	uint32_t found;
 
 	if (!object || !split(object->detail, &ends) || !ends.remote_len)
 		return MODEL_NONE;
@@ -486,7 +593,10 @@ uint32_t why_socket_server(const struct why_walk *walk, const struct store_objec
 	ends.local = ends.remote;
 	ends.local_len = ends.remote_len;
 	ends.remote_len = 0;
-	return server_find(walk, &ends, !why_may_be_remote(object));
+	found = server_of_connections(walk, object, &ends);
+	if (found == MODEL_NONE)
+		found = server_that_listens(walk, object, &ends);
+	return found == NO_PEER ? MODEL_NONE : found;
 }
 
 uint32_t why_socket_other_server(const struct why_walk *walk, const struct store_object *object,
@@ -581,7 +691,9 @@ uint32_t why_killed_by(const struct model *model, uint32_t thread)
 uint32_t why_idle_session(const struct why_walk *walk, uint32_t thread, uint64_t until_ts)
 {
 	const struct model_process *process = model_process_of(walk->model, thread);
-	uint32_t found = process ? map_get(&walk->sessions, process->ppid) : MAP_NONE;
+	uint32_t found = process ? map_get(&walk->sessions,
+					   sessions_key(process, database_of(walk, process)))
+				 : MAP_NONE;
 	const struct why_thread *of;
 
 	if (found >= walk->model->threads.len || found == thread ||

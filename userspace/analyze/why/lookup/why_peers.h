@@ -29,10 +29,12 @@ bool why_may_be_remote(const struct store_object *object);
 /* The number of the socket at the other end; MODEL_NONE: it is not known. */
 uint32_t why_socket_other_end(struct why_walk *walk, const struct store_object *object);
 /* Whether two objects are the ends of one connection. */
-bool why_is_other_end(const struct store_object *object, const struct store_object *end);
+bool why_is_other_end(const struct why_walk *walk, const struct store_object *object,
+		      const struct store_object *end);
 /* Whether an object is the other end of a connection, and TCP has sent something again there during
  * a wait. */
-bool why_socket_resent(const struct store_object *object, const struct store_object *end);
+bool why_socket_resent(const struct why_walk *walk, const struct store_object *object,
+		       const struct store_object *end);
 
 /* The thread that serves the address to which a connection leads, as other connections show that
  * the capture has, or else the socket that listens there; the main thread of its process, if that
@@ -51,9 +53,9 @@ uint32_t why_only_child(const struct why_walk *walk, uint32_t pid);
  * none, or there are several. why_killed_by() is that signal. */
 uint32_t why_killed_sibling(const struct why_walk *walk, uint32_t thread);
 uint32_t why_killed_by(const struct model *model, uint32_t thread);
-/* A session of the same PostgreSQL as a server process that has been idle in a transaction from the
- * begin of the capture to a time, by the title of its process. MODEL_NONE: several were so when the
- * capture began, or none. */
+/* A session of the same database of a PostgreSQL as a server process that has been idle in a
+ * transaction from the begin of the capture to a time, by the title of its process. MODEL_NONE:
+ * several were so when the capture began, or none. */
 uint32_t why_idle_session(const struct why_walk *walk, uint32_t thread, uint64_t until_ts);
 /* The main thread of the process of a thread, if that is traced, else the thread. */
 uint32_t why_main_thread(const struct why_walk *walk, uint32_t thread);

@@ -28,34 +28,46 @@ static bool skip_number(const char **text)
 	return len && begins(text, "]");
 }
 
-/* The server of "socket:[4711] (tcp 10.0.0.1:5000 <-> 10.0.0.2:80)" is "10.0.0.2:80 (tcp)". That of
- * "socket:[4711] (tcp 10.0.0.1:5000 <-> 10.0.0.2:80, SYN sent again once)" is "10.0.0.2:80 (tcp,
- * SYN sent again once)": with the number, a connection has one text for each server, and counts
- * once. */
-static bool server_of_socket(char *server, size_t size, const char *text)
+/* The text of a socket of TCP or UDP, "socket:[4711] (tcp 10.0.0.1:5000 <-> 10.0.0.2:80, SYN sent
+ * again once)", in parts. */
+struct connection {
+	const char *protocol, *local, *remote, *after; /* after: ", SYN sent again once)", or ")" */
+	int local_len, remote_len, after_len;
+};
+
+static bool connection_split(struct connection *connection, const char *text)
 {
-	const char *protocol = NULL, *remote;
-	size_t len, after;
+	const char *between;
 
 	if (!begins(&text, "socket:[") || !skip_number(&text))
 		return false;
-	if (begins(&text, " (tcp "))
-		protocol = "tcp";
-	else if (begins(&text, " (udp "))
-		protocol = "udp";
-	remote = protocol ? strstr(text, DESCRIPTOR_BETWEEN) : NULL;
-	if (!remote)
+	connection->protocol = begins(&text, " (tcp ")   ? "tcp"
+			       : begins(&text, " (udp ") ? "udp"
+							 : NULL;
+	between = connection->protocol ? strstr(text, DESCRIPTOR_BETWEEN) : NULL;
+	if (!between)
 		return false;
-	remote += strlen(DESCRIPTOR_BETWEEN);
-	len = strcspn(remote, " ,)");
-	after = strcspn(remote + len, ")");
-	if (strcmp(remote + len + after, ")") != 0)
-		return false;
-	return snprintf(server, size, "%.*s (%s%.*s)", (int)len, remote, protocol, (int)after,
-			remote + len) < (int)size;
+	connection->local = text;
+	connection->local_len = (int)(between - text);
+	connection->remote = between + strlen(DESCRIPTOR_BETWEEN);
+	connection->remote_len = (int)strcspn(connection->remote, " ,)");
+	connection->after = connection->remote + connection->remote_len;
+	connection->after_len = (int)strcspn(connection->after, ")");
+	return !strcmp(connection->after + connection->after_len, ")");
 }
 
-/* The same of "DNS server 10.0.0.2:53 (socket:[4711])". */
+/* "10.0.0.2:80 (tcp)", or "10.0.0.2:80 (tcp, SYN sent again once)": with the number, a connection
+ * has one text for each server, and counts once. */
+static bool server_of_socket(char *server, size_t size, const char *text)
+{
+	struct connection connection;
+
+	return connection_split(&connection, text) &&
+	       snprintf(server, size, "%.*s (%s%.*s)", connection.remote_len, connection.remote,
+			connection.protocol, connection.after_len, connection.after) < (int)size;
+}
+
+/* The server of "DNS server 10.0.0.2:53 (socket:[4711])". */
 static bool server_of_dns(char *server, size_t size, const char *text)
 {
 	const char *dns = text, *rest;
@@ -81,4 +93,18 @@ uint32_t why_connections_to(struct strtab *texts, uint32_t object)
 		return 0;
 	len = snprintf(all, sizeof(all), "connections to %s", server);
 	return strtab_put(texts, all, (size_t)len);
+}
+
+uint32_t why_connections_at(struct strtab *texts, uint32_t object)
+{
+	struct connection connection;
+	char all[160];
+	int len;
+
+	if (!connection_split(&connection, strtab_get(texts, object)))
+		return 0;
+	len = snprintf(all, sizeof(all), "connections at %.*s (%s%.*s)", connection.local_len,
+		       connection.local, connection.protocol, connection.after_len,
+		       connection.after);
+	return len < (int)sizeof(all) ? strtab_put(texts, all, (size_t)len) : 0;
 }

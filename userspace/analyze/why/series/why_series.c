@@ -367,6 +367,70 @@ static uint32_t done_by(const struct why_walk *walk, const struct why_waiting *w
 	return only;
 }
 
+/* An answer comes at once if it takes at most this part of the timeout before it. */
+#define AT_ONCE_PARTS 50
+/* Of a shorter part of the time, a timeout says little: many loops have some at intervals. */
+#define DELAY_PARTS 4
+
+/* Whether who answered at last may have been asked after `ts` only. If its thread is recorded, the
+ * loop has to have woken it since then. */
+static bool may_be_asked_after(const struct why_walk *walk, uint32_t thread,
+			       const struct why_series *series, uint64_t ts)
+{
+	uint64_t until = walk->intervals.threads[thread].intervals.data[series->last].to_ts;
+
+	return series->waker.interrupt || !model_is_traced(walk->model, series->waker.thread) ||
+	       has_woken(walk, thread, series->waker.thread, ts, until);
+}
+
+/*
+ * The wait of a series whose timeout made the loop go on, such as the delay of a proxy before it
+ * asks a server: that takes at least a quarter of the time, and what woke the loop at last came at
+ * once after it. If the loop had asked before, that would be a rare chance. Returns its index; 0:
+ * there is none. Later waits are a series of their own.
+ */
+static size_t delayed_by(const struct why_walk *walk, const struct why_waiting *waiting,
+			 uint32_t thread, const struct why_series *series)
+{
+	const struct why_interval *all = walk->intervals.threads[thread].intervals.data;
+	uint64_t whole_ns = all[series->last].to_ts - all[series->first].from_ts;
+	size_t at = series->last;
+	struct why_waker waker;
+
+	if (waiting->kind != WAIT_POLL || waiting->outside || all[at].open ||
+	    is_timeout(&series->waker))
+		return 0;
+	while (at-- > series->first && all[series->last].to_ts - all[at].to_ts < whole_ns / 2) {
+		uint64_t waited_ns = all[at].to_ts - all[at].from_ts;
+
+		walk->why->searched++;
+		if (all[at].state != WAFFLE_THREAD_BLOCKED || waited_ns < whole_ns / DELAY_PARTS)
+			continue;
+		waker = why_waker_of(walk, thread, at);
+		return is_timeout(&waker) && is_part(walk, waiting, thread, series, at) &&
+				       all[series->last].to_ts - all[at].to_ts <=
+					       waited_ns / AT_ONCE_PARTS &&
+				       may_be_asked_after(walk, thread, series, all[at].to_ts)
+			       ? at
+			       : 0;
+	}
+	return 0;
+}
+
+/* Ends the series at that wait, if there is one. */
+static bool end_at_delay(const struct why_walk *walk, const struct why_waiting *waiting,
+			 uint32_t thread, struct why_series *series)
+{
+	size_t at = delayed_by(walk, waiting, thread, series);
+
+	if (!at)
+		return false;
+	series->last = at;
+	series->waker = why_waker_of(walk, thread, at);
+	series->apart = true;
+	return true;
+}
+
 /* The wait that goes on when the capture ends has no waker. Outside of all spans, that must not
  * hide what ended all the waits before it. */
 static bool is_cut_off(const struct why_waiting *waiting, const struct why_interval *next)
@@ -431,6 +495,8 @@ const struct why_series *why_series_of(struct why_walk *walk, const struct why_w
 		goes_on(walk, waiting, thread, &of->intervals.data[series->last], &series->waker,
 			&series->by_signal);
 	}
+	if (end_at_delay(walk, waiting, thread, series))
+		return series;
 	series->served = !of->intervals.data[series->last].open && !series->by_signal &&
 			 !waiting->any &&
 			 served_another(walk, waiting, thread, &of->intervals.data[series->last],

@@ -20,6 +20,7 @@
 #include "analyze/why/walk/why_handoff_internal.h"
 #include "analyze/why/walk/why_walk.h"
 #include "analyze/why/why_walk_types.h"
+#include "target/process/descriptors.h"
 #include "util/memory.h"
 
 struct why_instance why_span_instance(const struct model *model, uint32_t index)
@@ -289,7 +290,7 @@ static bool is_rival(const struct why_walk *walk, const struct why_sum *sum)
 }
 
 /* One that has at least two thirds of the time says more alone than all of its name. */
-static bool has_main_rival(const struct why_sum *sums, size_t count)
+static bool has_main(const struct why_sum *sums, size_t count)
 {
 	uint64_t ns = 0, most_ns = 0;
 
@@ -300,11 +301,8 @@ static bool has_main_rival(const struct why_sum *sums, size_t count)
 	return most_ns >= ns - ns / 3;
 }
 
-static const struct sum_folding fold_rivals = {.apart = 1,
-					       .takes = is_rival,
-					       .kin = alike,
-					       .compare = alike_compare,
-					       .keeps = has_main_rival};
+static const struct sum_folding fold_rivals = {
+	.apart = 1, .takes = is_rival, .kin = alike, .compare = alike_compare, .keeps = has_main};
 
 /* ---- pools ---- */
 
@@ -543,6 +541,7 @@ static void name_server(struct why_walk *walk, struct why_sum *sum, size_t count
 {
 	(void)walk;
 	sum->part.object = sum->server;
+	sum->accepted = 0;
 	sum->part.connections = (uint32_t)count;
 }
 
@@ -551,6 +550,63 @@ static const struct sum_folding fold_connections = {.apart = 1,
 						    .kin = server_kin,
 						    .compare = server_compare,
 						    .join = name_server};
+
+/* ---- connections of a server ---- */
+
+static bool is_accepted(const struct why_walk *walk, const struct why_sum *sum)
+{
+	(void)walk;
+	return sum->accepted;
+}
+
+static int accepted_kin(const struct model *model, const struct why_sum *a, const struct why_sum *b)
+{
+	return object_of_thread(model, a, b) ?: compare(a->place, b->place)
+		       ?: compare(a->accepted, b->accepted);
+}
+
+static int accepted_compare(const void *left, const void *right, void *arg)
+{
+	const struct why_sum *a = left, *b = right;
+
+	return accepted_kin(arg, a, b) ?: larger(a, b);
+}
+
+static void name_accepted(struct why_walk *walk, struct why_sum *sum, size_t count)
+{
+	(void)walk;
+	sum->part.object = sum->accepted;
+	sum->part.connections = (uint32_t)count;
+}
+
+/* A client has a port of its own for each connection, so several with one local end are those of a
+ * server. */
+static const struct sum_folding fold_accepted = {.apart = 1,
+						 .takes = is_accepted,
+						 .kin = accepted_kin,
+						 .compare = accepted_compare,
+						 .keeps = has_main,
+						 .join = name_accepted};
+
+/* ---- sockets to one thread ---- */
+
+/* Whether the culprit is known whatever the socket is, alone or in a list. What was sent again is a
+ * cause of its own. */
+static bool is_socket_to(const struct why_walk *walk, const struct why_sum *sum)
+{
+	const char *object = strtab_get(walk->why->texts, sum->part.object);
+
+	if (!is_other(walk, sum) || sum->part.objects > 1 || sum->part.connections)
+		return false;
+	return descriptor_is_socket(object) ? !strstr(object, DESCRIPTOR_AFTER)
+					    : strstr(object, DESCRIPTOR_LIST) != NULL;
+}
+
+static const struct sum_folding fold_sockets = {.apart = 1,
+						.takes = is_socket_to,
+						.kin = object_of_thread,
+						.compare = object_compare,
+						.join = name_objects};
 
 void why_instance_judge(struct why_instance *instance, const struct why_walk *walk)
 {
@@ -678,13 +734,16 @@ static void fold_all(struct why_walk *walk, const struct why_instance *instance)
 		sum->place = place_of(walk, sum);
 		sum->futex = wait_is_unnamed_futex(strtab_get(walk->why->texts, sum->part.object));
 		sum->server = why_connections_to(walk->why->texts, sum->part.object);
+		sum->accepted = why_connections_at(walk->why->texts, sum->part.object);
 	}
 	fold(walk, &fold_connections);
 	fold(walk, &fold_threads);
 	fold(walk, &fold_rivals);
 	fold(walk, &fold_pools);
+	fold(walk, &fold_accepted);
 	fold(walk, &fold_objects_of_thread);
 	fold(walk, &fold_objects);
+	fold(walk, &fold_sockets);
 }
 
 void why_instance_walk(struct why_walk *walk, struct why_instance *instance)
