@@ -37,7 +37,7 @@ struct why_sync {
 	/* Texts of a host function that may be awaited: its name, and what the path says while a
 	 * thread runs it. 0: none. */
 	uint32_t host_name, host_object, host_meaning;
-	uint64_t launch_ts;       /* of the op that it waits for; 0: unknown */
+	uint64_t launch_ts; /* of the op that it waits for; 0: unknown */
 	uint32_t launch_thread, launch_span;
 	/* When the awaited work had ended, by the GPU's times: from then on the call waits for
 	 * something else. UINT64_MAX: unknown. */

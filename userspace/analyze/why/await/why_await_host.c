@@ -16,7 +16,7 @@
 #define SAMPLES_MIN 3
 #define OTHERS_PARTS 10
 
-struct function {
+struct host_function {
 	const char *name;
 	size_t len; /* without parameters */
 	bool found;
@@ -24,7 +24,7 @@ struct function {
 
 static void compare_frame(const struct stack_frame *frame, void *arg)
 {
-	struct function *function = arg;
+	struct host_function *function = arg;
 
 	if (frame->function && !frame->kernel && !frame->cut &&
 	    strcspn(frame->function, "(") == function->len &&
@@ -34,7 +34,7 @@ static void compare_frame(const struct stack_frame *frame, void *arg)
 
 /* Whether a stack has the function. `seen` keeps the answers by stack. */
 static bool stack_has(struct why_walk *walk, struct map *seen, const struct model_sample *sample,
-		      struct function *function)
+		      struct host_function *function)
 {
 	uint32_t known = map_get(seen, sample->user_stack);
 
@@ -51,7 +51,7 @@ struct thread_samples {
 	uint32_t all, of_function;
 };
 
-static uint32_t thread_find(struct why_walk *walk, uint32_t pid, struct function *function)
+static uint32_t thread_find(struct why_walk *walk, uint32_t pid, struct host_function *function)
 {
 	const struct model *model = walk->model;
 	struct thread_samples *threads = memory_zeroed(model->threads.len, sizeof(*threads));
@@ -83,7 +83,7 @@ uint32_t why_await_host_thread(struct why_walk *walk, uint32_t pid, uint32_t nam
 	const uint64_t key = (uint64_t)pid << 32 | name;
 	const size_t count = walk->model->samples.len + walk->model->threads.len;
 	uint32_t found = map_get(&awaits->host_threads, key);
-	struct function function = {.name = strtab_get(walk->why->texts, name)};
+	struct host_function function = {.name = strtab_get(walk->why->texts, name)};
 
 	if (found != MAP_NONE)
 		return found - 1;
