@@ -652,7 +652,6 @@ void why_await_sync_make(struct why_walk *walk, struct why_sync *sync)
 		.to_ts = span->end_ts,
 		.pid = model->threads.data[span->thread].pid,
 	};
-
 	const struct model_gpu_op *host;
 
 	sync->arrival = (uint32_t)walk->awaits.arrivals.len;
