@@ -114,6 +114,7 @@ static __always_inline struct epoll_walk epoll_connecting(struct eventpoll *of)
 		return walk;
 	walk.at = BPF_CORE_READ(of, rbr.rb_root.rb_node);
 	bpf_loop(EPOLL_WALK_STEPS, epoll_walk_step, &walk, 0);
+	walk.others |= walk.at != NULL; /* perhaps: not all were seen */
 	return walk;
 }
 

@@ -212,8 +212,11 @@ static void read_descriptors(const uint8_t *data, size_t size)
 {
 	static const uint16_t modes[] = {S_IFSOCK, S_IFREG, S_IFIFO, S_IFCHR};
 	struct descriptor found;
+	struct epoll_networks networks = {0};
+	struct epoll_connecting connecting;
 	struct file_key key;
 	char small[32], text[256];
+	int status;
 
 	if (size < 8)
 		return;
@@ -234,6 +237,11 @@ static void read_descriptors(const uint8_t *data, size_t size)
 			is_text(found.detail, sizeof(found.detail)));
 	epoll_watched(text, sizeof(text), FAKE_PID, 3);
 	require(is_text(text, sizeof(text)));
+	if (epoll_connecting(&connecting, &networks, FAKE_PID, 3))
+		require(networks.any_connects);
+	epoll_networks_free(&networks);
+	(void)process_is_zombie(FAKE_PID, &status);
+	require(process_tracer(FAKE_PID) >= 0);
 	if (block_device_name(small, sizeof(small), key.dev))
 		require(is_text(small, sizeof(small)) && !strncmp(small, "/dev/", 5));
 	if (cgroup_path(small, sizeof(small), FAKE_PID, key.ino))

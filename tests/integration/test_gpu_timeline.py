@@ -656,7 +656,9 @@ class Copying(Made):
     # The driver took long to submit it.
     ("DtoH", None, (490_000, 495_000), None),
     ("DtoH", (5_000, 60_000), (490_000, 495_000), None),
-], ids=["from the device", "to the device", "stalled", "page-locked", "on the device", "alone", "late"])
+    # The call went on for long: it waited for something else.
+    ("DtoH", (5_000, 150_000), (155_000, 160_000), None),
+], ids=["from the device", "to the device", "stalled", "page-locked", "on the device", "alone", "late", "early"])
 def test_copy_that_names_a_stream_waited_if_the_times_show_it(waffle, text_capture, tmp_path, direction, kernel, copy,
                                                               expected):
     path = tmp_path / "made.waffle"

@@ -88,8 +88,9 @@ static int ended_pass(struct session *session, pid_t pid)
 	return result ?: stages_pass(&session->stages, &end.rec);
 }
 
-/* Processes that we found ourselves may have ended since: these are left out. */
-static int targets_add(struct session *session, const pid_t *pids, size_t count)
+/* Processes that we found ourselves may have ended since: these are left out. `begin`: nothing is
+ * recorded yet, so what has ended did so before the capture. */
+static int targets_add(struct session *session, const pid_t *pids, size_t count, bool begin)
 {
 	bool found = session->options->find;
 	int result = 0;
@@ -99,7 +100,7 @@ static int targets_add(struct session *session, const pid_t *pids, size_t count)
 			continue;
 		result = process_check(pids[i], session->err);
 		if (result == -ESRCH && found) {
-			result = ended_pass(session, pids[i]);
+			result = begin ? ended_pass(session, pids[i]) : 0;
 			continue;
 		}
 		result = result ?: kernel_target_add(session->kernel, pids[i], session->err)
@@ -115,7 +116,7 @@ int targets_open(struct session *session)
 	const struct session_options *options = session->options;
 
 	if (!options->command)
-		return targets_add(session, options->pids, options->pid_count);
+		return targets_add(session, options->pids, options->pid_count, true);
 	return kernel_target_add(session->kernel, session->launch.pid, session->err)
 		       ?: target_add(session, session->launch.pid);
 }
@@ -131,7 +132,7 @@ int targets_find(struct session *session)
 	result = options->find(&pids, options->find_arg, session->err);
 	if (result == -ESRCH) /* the targets that we have are those that were left */
 		result = 0;
-	result = result ?: targets_add(session, pids.data, pids.len);
+	result = result ?: targets_add(session, pids.data, pids.len, false);
 	vec_free(&pids);
 	return result;
 }

@@ -474,6 +474,8 @@ static int64_t polled_write(struct object_names *names, struct object_row *row, 
 	names->spent_ns += clock_monotonic_ns() - now;
 	if (result) /* the process is gone */
 		return row->number;
+	if (*detail)
+		row->kind = OBJECT_PIPES;
 	result = row_write(names, row, (uint32_t)pid, err);
 	return result ? result : (int64_t)row->number;
 }
@@ -496,10 +498,11 @@ int object_names_polled_pipes(struct object_names *names, pid_t pid, const int *
 			      const char *text, struct error *err)
 {
 	struct object_row *row = polled_row(names, pid, fds, count);
-	int64_t number = row ? polled_write(names, row, pid, fds, count, text, err) : 0;
+	int64_t number;
 
-	if (number > 0)
-		row->kind = OBJECT_PIPES;
+	if (!row || row->kind == OBJECT_PIPES || too_dear(names, clock_monotonic_ns()))
+		return 0;
+	number = polled_write(names, row, pid, fds, count, text, err);
 	return number < 0 ? (int)number : 0;
 }
 
@@ -688,6 +691,8 @@ static bool halted_name(uint64_t ino, const char *detail, void *arg)
 	uint32_t pid = map_get(&sockets->at, ino);
 	struct object_row *row;
 
+	if (sockets->result)
+		return false;
 	if (pid == MAP_NONE || !strstr(detail, DESCRIPTOR_BETWEEN))
 		return true;
 	row = row_get(sockets->names, &key, 0, 0);
@@ -707,9 +712,12 @@ static int halted_add(struct object_names *names, const pid_t *pids, size_t coun
 		      uint64_t until_ns, struct error *err)
 {
 	struct halted_sockets sockets = {.names = names, .err = err};
+	uint64_t now = clock_monotonic_ns();
+	/* The other half of the time is for the tables of the network. */
+	uint64_t list_ns = now + (until_ns > now ? (until_ns - now) / 2 : 0);
 	pid_list halted = {0};
 
-	for (size_t i = 0; i < count && clock_monotonic_ns() < until_ns; i++) {
+	for (size_t i = 0; i < count && clock_monotonic_ns() < list_ns; i++) {
 		if (map_get(&names->halted, (uint64_t)pids[i]) != MAP_NONE ||
 		    !process_is_stopped(pids[i]) || !vec_push(&halted, pids[i]))
 			continue;

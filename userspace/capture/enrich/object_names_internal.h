@@ -34,10 +34,10 @@ int64_t object_names_endpoints(struct object_names *names,
 uint32_t object_names_resent(struct object_names *names, const struct file_key *key,
 			     uint16_t resent);
 /* The number of a socket that is being connected and that is not the only one of its epoll; 0: it
- * is connected by now. */
+ * is connected by now, or cannot be looked up. */
 int64_t object_names_among(struct object_names *names, pid_t pid, int fd,
 			   const struct file_key *key, struct error *err);
-/* The same of several descriptors, of which at most WAFFLE_POLLED_MAX are in `fds`; `count` is
+/* Names a list of descriptors, of which at most WAFFLE_POLLED_MAX are in `fds`; `count` is
  * greater if there are more. */
 int64_t object_names_polled(struct object_names *names, pid_t pid, const int *fds, uint32_t count,
 			    struct error *err);

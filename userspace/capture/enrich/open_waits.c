@@ -44,7 +44,8 @@ struct awaited_files {
 struct open_wait {
 	struct waffle_rec_halted halted;
 	struct lock_owner lock;
-	struct waffle_rec_wait file; /* as the kernel would give it; ino 0: it waits for no file */
+	struct waffle_rec_wait
+		file; /* as the kernel would give it; rec.kind 0: it waits for no file */
 	struct awaited_files awaited;
 	char *fifo;             /* path of the named pipe that it opens; NULL: none */
 	const char *fifo_lacks; /* what it waits for there */
@@ -195,7 +196,7 @@ static uint32_t pipe_add(struct open_waits *waits, const struct pipe_end *end)
 }
 
 /* Lists of poll(2) up to this length are read. */
-#define POLLED_MAX 16
+#define POLL_LIST_MAX 16
 
 static bool is_poll(int syscall)
 {
@@ -225,7 +226,7 @@ static void awaited_add(struct awaited_files *awaited, int fd)
 static void awaited_read(struct awaited_files *awaited, const struct waffle_rec_halted *halted,
 			 const struct image *image)
 {
-	struct pollfd polled[POLLED_MAX];
+	struct pollfd polled[POLL_LIST_MAX];
 	uint64_t args[SEEN_ARGS];
 
 	awaited->count = 0;
@@ -234,7 +235,8 @@ static void awaited_read(struct awaited_files *awaited, const struct waffle_rec_
 			awaited_add(awaited, (int)halted->args[0]);
 		return;
 	}
-	if (!is_poll(halted->syscall) || !is_still_in_call(halted, args) || args[1] > POLLED_MAX ||
+	if (!is_poll(halted->syscall) || !is_still_in_call(halted, args) ||
+	    args[1] > POLL_LIST_MAX ||
 	    !image_read(image, args[0], polled, args[1] * sizeof(*polled)))
 		return;
 	for (uint64_t i = 0; i < args[1]; i++)
@@ -527,7 +529,7 @@ int open_waits_pipes(const struct open_waits *waits,
 						.ends = ends,
 						.end_count = ends_of(waits, wait, ends)};
 
-		if (wait->file.ino && pipes.end_count)
+		if (wait->file.rec.kind == WAFFLE_REC_WAIT && pipes.end_count)
 			result = found(&pipes, arg);
 	}
 	return result;
@@ -611,7 +613,7 @@ static int file_pass(const struct open_wait *wait, int (*pass)(struct waffle_rec
 {
 	struct waffle_rec_wait file = wait->file;
 
-	return file.ino ? pass(&file.rec, arg) : 0;
+	return file.rec.kind == WAFFLE_REC_WAIT ? pass(&file.rec, arg) : 0;
 }
 
 static int wait_pass(struct open_waits *waits, const struct open_wait *wait,

@@ -503,16 +503,21 @@ static bool copy_is(const struct timeline_sweep *sweep, const struct gpu_timelin
 
 /*
  * Adds what a copy's call waited for if the host's memory is pageable. From the device it returns
- * only when the copy is done. To the device the driver copies into memory of its own, which is
- * running, but may do so only when the stream has come to the copy.
+ * soon after the copy is done; what takes longer than the copy was something else. To the device
+ * the driver copies into memory of its own, which is running, but may do so only when the stream
+ * has come to the copy.
  */
-static void pageable_gather(struct timeline_sweep *sweep, uint32_t index, uint64_t end_ts)
+static void pageable_gather(struct timeline_sweep *sweep, uint32_t index,
+			    const struct model_span *call)
 {
 	const struct gpu_timeline_op *op = &sweep->timeline->ops.data[index];
+	bool done = op->end_ts >= call->start_ts && op->end_ts <= call->end_ts;
 
-	if (copy_is(sweep, op, "DtoH") && op->end_ts <= end_ts)
+	if (copy_is(sweep, op, "DtoH") && done &&
+	    call->end_ts - op->end_ts <= op->end_ts - call->start_ts)
 		vec_add(&sweep->sources, index);
-	else if (copy_is(sweep, op, "HtoD") && op->start_ts <= end_ts && op->previous != MODEL_NONE)
+	else if (copy_is(sweep, op, "HtoD") && op->start_ts <= call->end_ts &&
+		 op->previous != MODEL_NONE)
 		vec_add(&sweep->sources, op->previous);
 }
 
@@ -533,8 +538,7 @@ static void sweep_stream_copy(struct timeline_sweep *sweep, const struct sweep_i
 		const struct gpu_timeline_launch *launch = &timeline->launches.data[i];
 
 		for (uint32_t k = 0; k < gpu_launch_op_count(launch); k++)
-			pageable_gather(sweep, timeline->launched.data[launch->op + k],
-					span->end_ts);
+			pageable_gather(sweep, timeline->launched.data[launch->op + k], span);
 	}
 	for (size_t i = 0; i < sweep->sources.len; i++) {
 		const struct gpu_timeline_op *op = &timeline->ops.data[sweep->sources.data[i]];

@@ -217,14 +217,14 @@ static void freezer_add(struct limit_search *search, const char *path, const cha
 static bool folder_limits(const char *path, const char *controllers, void *arg)
 {
 	struct limit_search *search = arg;
-	bool *frozen = *controllers ? &search->old_freezer : &search->freezer;
+	bool *looked = *controllers ? &search->old_freezer : &search->freezer;
 
+	if (!*looked && (!*controllers || has_controller(controllers, "freezer"))) {
+		freezer_add(search, path, *controllers ? "freezer.state" : "cgroup.freeze");
+		*looked = true;
+	}
 	if (!*controllers)
 		limits_read(arg, path, IO_LIMITS);
-	if (!*frozen && (!*controllers || has_controller(controllers, "freezer"))) {
-		freezer_add(search, path, *controllers ? "freezer.state" : "cgroup.freeze");
-		*frozen = true;
-	}
 	for (size_t i = 0; i < IO_LIMITS && has_controller(controllers, "blkio"); i++)
 		limits_read(arg, path, i);
 	return false;

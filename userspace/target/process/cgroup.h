@@ -18,8 +18,8 @@ struct cgroup_io_limit {
 	uint32_t dev;    /* in the kernel's encoding: struct file_key */
 	uint32_t kind;   /* WAFFLE_IO_LIMIT_* */
 };
-/* Fills in the limits of a process's cgroup and those above it, and the lowest cgroup with a
- * freezer of each version. Returns their number. */
+/* Fills in the limits of a process's cgroup and those above it, and its cgroup of each version if
+ * that can be frozen. Returns their number. */
 size_t cgroup_io_limits(pid_t pid, struct cgroup_io_limit *limits, size_t max);
 
 /* The process with the most resident memory. */

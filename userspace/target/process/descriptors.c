@@ -191,36 +191,50 @@ static void socket_detail(pid_t pid, uint64_t ino, char *detail, size_t size)
 #define CONNECTION_LINES_MAX 200000
 
 /* Returns false if `found` does. */
-static bool line_pass(const char *line, bool (*found)(uint64_t, const char *, void *), void *arg)
+static bool line_pass(const char *line, const char *kind,
+		      bool (*found)(uint64_t, const char *, void *), void *arg)
 {
 	char detail[256];
 	uint64_t ino;
 
 	return sscanf(line, " %*[^:]: %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64, &ino) != 1 ||
-	       !ino || !inet_parse(line, "tcp", ino, detail, sizeof(detail)) ||
+	       !ino || !inet_parse(line, kind, ino, detail, sizeof(detail)) ||
 	       found(ino, detail, arg);
 }
 
-void tcp_sockets_each(pid_t pid, bool (*found)(uint64_t ino, const char *detail, void *arg),
-		      void *arg)
+/* Of the tables of IPv4 and IPv6. */
+static void sockets_each(pid_t pid, const char *kind,
+			 bool (*found)(uint64_t ino, const char *detail, void *arg), void *arg)
 {
-	static const char *const tables[] = {"tcp", "tcp6"};
+	static const char *const versions[] = {"", "6"};
 	bool more = true;
 
-	for (size_t i = 0; more && i < sizeof(tables) / sizeof(tables[0]); i++) {
+	for (size_t i = 0; more && i < sizeof(versions) / sizeof(versions[0]); i++) {
 		char path[64], *line = NULL;
 		unsigned left = CONNECTION_LINES_MAX;
 		size_t line_size = 0;
 		FILE *table;
 
-		snprintf(path, sizeof(path), "/proc/%d/net/%s", pid, tables[i]);
+		snprintf(path, sizeof(path), "/proc/%d/net/%s%s", pid, kind, versions[i]);
 		table = fopen(path, "re");
 		while (more && table && left-- && getline(&line, &line_size, table) > 0)
-			more = line_pass(line, found, arg);
+			more = line_pass(line, kind, found, arg);
 		free(line);
 		if (table)
 			fclose(table);
 	}
+}
+
+void tcp_sockets_each(pid_t pid, bool (*found)(uint64_t ino, const char *detail, void *arg),
+		      void *arg)
+{
+	sockets_each(pid, "tcp", found, arg);
+}
+
+void udp_sockets_each(pid_t pid, bool (*found)(uint64_t ino, const char *detail, void *arg),
+		      void *arg)
+{
+	sockets_each(pid, "udp", found, arg);
 }
 
 /* ---- descriptors ---- */
@@ -374,13 +388,13 @@ int descriptor_find(struct descriptor *found, pid_t pid, int fd, const struct fi
 
 bool descriptor_is_connecting(const char *detail)
 {
-	return strstr(detail, DESCRIPTOR_AFTER " SYN sent again") ||
-	       strstr(detail, DESCRIPTOR_UNANSWERED);
+	return text_begins(detail, "tcp ") && (strstr(detail, DESCRIPTOR_AFTER " SYN sent again") ||
+					       strstr(detail, DESCRIPTOR_UNANSWERED));
 }
 
 bool descriptor_is_among(const char *detail)
 {
-	return strstr(detail, DESCRIPTOR_AMONG);
+	return text_begins(detail, "tcp ") && strstr(detail, DESCRIPTOR_AMONG);
 }
 
 bool descriptor_is_epoll(const char *name)

@@ -23,11 +23,12 @@ struct descriptor {
 	/*
 	 * A socket's endpoints, "tcp 10.0.0.1:80 <-> 10.0.0.2:5000", "udp 0.0.0.0:53", "unix
 	 * /run/x"; with what TCP has sent again, "tcp … <-> 10.0.0.2:80, SYN sent again 2 times",
-	 * or that nobody has answered, "tcp … <-> 10.0.0.2:80, SYN not answered", and of an epoll
-	 * with others, "…, SYN not answered, among other sockets"; a file system's
-	 * type, "ext4"; "fifo" for a named pipe; "character device 195:0"; "terminal of process
-	 * 4711, sshd" (terminal.h); "write end of process 4711, sh" (pipe_ends.h); or
-	 * "".
+	 * or that nobody has answered, "tcp … <-> 10.0.0.2:80, SYN not answered", and in both cases
+	 * of an epoll with others, "…, SYN not answered, among other sockets"; a file system's
+	 * type, "ext4"; "fifo" for a named pipe, "fifo, nobody has opened it to read" while it is
+	 * being opened; "character device 195:0"; "terminal of process 4711, sshd" (terminal.h);
+	 * "write end of process 4711, sh" (pipe_ends.h), and of a list of pipes "other ends of
+	 * process 4711, sh"; or "".
 	 */
 	char detail[256];
 };
@@ -39,7 +40,7 @@ struct descriptor {
 #define DESCRIPTOR_BETWEEN " <-> " /* both ends of a socket */
 #define DESCRIPTOR_AFTER ","       /* the remote end, if more follows */
 #define DESCRIPTOR_UNANSWERED DESCRIPTOR_AFTER " SYN not answered"
-/* Behind that: the socket is that of an epoll that watches others as well. */
+/* At the end: the socket is that of an epoll that watches others of a network as well. */
 #define DESCRIPTOR_AMONG DESCRIPTOR_AFTER " among other sockets"
 /* What the name of a list has before its descriptors: "3 descriptors: tcp 10.0.0.1:80, pipe:[4]".
  */
@@ -76,6 +77,9 @@ int descriptors_list(char *text, size_t size, pid_t pid, const int *fds, unsigne
 /* Calls `found` for each open socket of TCP in the network namespace of a process, with its inode
  * and its ends as in `detail` above, until it returns false. A host may have millions. */
 void tcp_sockets_each(pid_t pid, bool (*found)(uint64_t ino, const char *detail, void *arg),
+		      void *arg);
+/* The same of UDP. */
+void udp_sockets_each(pid_t pid, bool (*found)(uint64_t ino, const char *detail, void *arg),
 		      void *arg);
 /* Calls `found` for each open socket of a process. */
 void sockets_each(pid_t pid, void (*found)(const struct file_key *key, void *arg), void *arg);

@@ -103,23 +103,31 @@ void epoll_networks_free(struct epoll_networks *networks)
 static bool socket_note(uint64_t ino, const char *detail, void *arg)
 {
 	struct epoll_networks *networks = arg;
+	bool connects = descriptor_is_connecting(detail);
 
-	return map_set(&networks->sockets, ino, descriptor_is_connecting(detail));
+	networks->any_connects |= connects;
+	return map_set(&networks->sockets, ino, connects);
 }
 
 static void network_read(struct epoll_networks *networks, pid_t pid)
 {
 	uint64_t network = process_network(pid);
 
-	if (map_get(&networks->read, network) == MAP_NONE && map_set(&networks->read, network, 1))
-		tcp_sockets_each(pid, socket_note, networks);
+	if (map_get(&networks->read, network) != MAP_NONE || !map_set(&networks->read, network, 1))
+		return;
+	tcp_sockets_each(pid, socket_note, networks);
+	udp_sockets_each(pid, socket_note, networks);
 }
+
+/* Limit of the files of an epoll that are looked at. */
+#define LOOKED_MAX 4096
 
 struct connecting_search {
 	const struct epoll_networks *networks;
 	uint64_t ino; /* of the socket that was found; 0: none so far */
 	int descriptor;
 	bool others;
+	uint32_t looked;
 };
 
 static bool connecting_look(const struct watched *watched, void *arg)
@@ -128,7 +136,11 @@ static bool connecting_look(const struct watched *watched, void *arg)
 	char name[64];
 	uint32_t connects;
 
-	if (!watched_name(watched, name, sizeof(name)) || !descriptor_is_socket(name))
+	if (search->looked++ == LOOKED_MAX || !watched_name(watched, name, sizeof(name))) {
+		search->others = true; /* perhaps */
+		return search->looked <= LOOKED_MAX && !search->ino;
+	}
+	if (!descriptor_is_socket(name))
 		return true;
 	connects = map_get(&search->networks->sockets, inode_in(name));
 	if (connects == MAP_NONE) /* of another kind */
@@ -150,7 +162,7 @@ bool epoll_connecting(struct epoll_connecting *found, struct epoll_networks *net
 	char kind[64];
 
 	network_read(networks, pid);
-	if (!networks->sockets.len)
+	if (!networks->any_connects)
 		return false;
 	watched_each(pid, fd, connecting_look, &search);
 	if (!search.ino || !descriptor_key(&key, kind, sizeof(kind), pid, search.descriptor) ||

@@ -17,18 +17,19 @@
  * Empty: it watches nothing, or it cannot be read. */
 void epoll_watched(char *text, size_t size, pid_t pid, int fd);
 
-/* The sockets of TCP in the network namespaces that were read so far: each of them once, since a
- * host may have very many sockets. Zero-initialised, it is empty. */
+/* The sockets of TCP and UDP in the network namespaces that were read so far: each of them once,
+ * since a host may have very many sockets. Zero-initialised, it is empty. */
 struct epoll_networks {
 	struct map read;    /* inodes of the namespaces */
 	struct map sockets; /* inodes of the sockets → 1: nobody has answered its SYN; 0: other */
+	bool any_connects;  /* one of them has no answer */
 };
 void epoll_networks_free(struct epoll_networks *networks);
 
 struct epoll_connecting {
 	struct file_key key;
 	int descriptor;
-	bool among; /* the epoll has other sockets of TCP as well */
+	bool among; /* the epoll has, or may have, other sockets of a network as well */
 };
 
 /* Finds a socket among those that an epoll descriptor watches whose SYN nobody has answered. False:

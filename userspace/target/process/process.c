@@ -354,8 +354,8 @@ pid_t process_tracer(pid_t tid)
 		return 0;
 	/* The kernel gives the number of the thread that traces. */
 	tracer = process_number(status_value(text, "\nTracerPid:\t"));
-	if (!tracer || !status_read((pid_t)tracer, text))
-		return (pid_t)tracer;
+	if (!tracer || !status_read((pid_t)tracer, text)) /* it has ended, and let go */
+		return 0;
 	return (pid_t)process_number(status_value(text, "\nTgid:\t"));
 }
 
