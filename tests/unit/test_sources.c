@@ -441,6 +441,29 @@ static void test_an_epoll_has_a_socket_that_is_being_connected(void **state)
 	close(epoll);
 }
 
+/* Whoever waits for a name server or a peer of QUIC may wait for that. */
+static void test_a_socket_of_udp_is_another_one(void **state)
+{
+	struct epoll_networks networks = {0};
+	int epoll = epoll_create1(0), other = socket(AF_INET, SOCK_DGRAM, 0);
+	struct epoll_connecting found;
+	struct sockaddr_in server;
+	int listener = listener_with_room_for_none(&server), fd = connecting_to(&server);
+
+	(void)state;
+	server.sin_port = 0;
+	assert_int_equal(bind(other, (struct sockaddr *)&server, sizeof(server)), 0);
+	watch(epoll, other);
+	watch(epoll, fd);
+	assert_true(epoll_connecting(&found, &networks, getpid(), epoll));
+	assert_true(found.among);
+	epoll_networks_free(&networks);
+	close(other);
+	close(fd);
+	close(listener);
+	close(epoll);
+}
+
 /* The file that the epoll watches is open by another number, and its own has another socket now. */
 static void test_a_number_that_has_another_file_now_is_not_the_watched_one(void **state)
 {
@@ -582,6 +605,7 @@ int main(void)
 		cmocka_unit_test(test_socket_has_both_its_ends),
 		cmocka_unit_test(test_socket_that_a_forged_line_is_about_has_no_detail),
 		cmocka_unit_test(test_an_epoll_has_a_socket_that_is_being_connected),
+		cmocka_unit_test(test_a_socket_of_udp_is_another_one),
 		cmocka_unit_test(test_a_number_that_has_another_file_now_is_not_the_watched_one),
 		cmocka_unit_test(test_the_tracer_of_a_thread_is_a_process),
 		cmocka_unit_test(test_file_below_a_root_that_is_no_mount_has_its_file_system),
