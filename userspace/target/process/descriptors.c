@@ -203,8 +203,8 @@ static bool line_pass(const char *line, const char *kind,
 }
 
 /* Of the tables of IPv4 and IPv6. */
-static void sockets_each(pid_t pid, const char *kind,
-			 bool (*found)(uint64_t ino, const char *detail, void *arg), void *arg)
+static void inet_sockets_each(pid_t pid, const char *kind,
+			      bool (*found)(uint64_t ino, const char *detail, void *arg), void *arg)
 {
 	static const char *const versions[] = {"", "6"};
 	bool more = true;
@@ -228,13 +228,13 @@ static void sockets_each(pid_t pid, const char *kind,
 void tcp_sockets_each(pid_t pid, bool (*found)(uint64_t ino, const char *detail, void *arg),
 		      void *arg)
 {
-	sockets_each(pid, "tcp", found, arg);
+	inet_sockets_each(pid, "tcp", found, arg);
 }
 
 void udp_sockets_each(pid_t pid, bool (*found)(uint64_t ino, const char *detail, void *arg),
 		      void *arg)
 {
-	sockets_each(pid, "udp", found, arg);
+	inet_sockets_each(pid, "udp", found, arg);
 }
 
 /* ---- descriptors ---- */
