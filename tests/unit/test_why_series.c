@@ -999,7 +999,8 @@ static void test_a_wait_goes_on_after_the_thread_was_frozen(void **state)
 	wait_details(&capture, 8 * MS + 10, 20 * MS, 11, 1, 0, 0);
 	why = end(&capture, 20);
 	check_part(why, 0, "pipe", 16 * MS - 20, 13, "likely", "pipe:[7]");
-	check_part(why, 1, "stopped", 3 * MS - 10, 12, "likely", "its cgroup was frozen");
+	check_part(why, 1, "stopped", 3 * MS - 10, 12, "likely",
+		   "thawed ? (10), whose cgroup was frozen");
 	done(&capture, why);
 }
 
@@ -1100,7 +1101,8 @@ static void test_a_sleep_that_a_freezer_ends_is_likely_stopped(void **state)
 	wait_of(&capture, 1, 10, 5, NR_NANOSLEEP, 0x8100, 0, 0, 12, 0);
 	wake_details(&capture, 5 * MS, 12, 11, 1, 0);
 	why = end(&capture, 5);
-	check_part(why, 0, "stopped", 4 * MS - 10, 12, "likely", "its cgroup was frozen");
+	check_part(why, 0, "stopped", 4 * MS - 10, 12, "likely",
+		   "thawed ? (10), whose cgroup was frozen");
 	done(&capture, why);
 }
 

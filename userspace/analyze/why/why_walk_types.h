@@ -23,6 +23,7 @@ struct why_link {
 	/* It was for an answer of this thread, which had not come when a timeout, a signal or the
 	 * end of the capture ended it. */
 	bool unanswered;
+	bool open; /* it was the end of the capture */
 };
 
 #define WHY_SUM_BITS 9

@@ -117,6 +117,7 @@ struct why_verdict why_blocked_for_answer(struct why_walk *walk, struct why_bloc
 		return why_blocked_unanswered(walk, blocked, peer);
 	verdict = why_blocked_follow(walk, blocked, peer, WHY_GRADE_LIKELY);
 	verdict.link.unanswered = verdict.kind == WHY_VERDICT_FOLLOW;
+	verdict.link.open = blocked->interval->open;
 	return verdict;
 }
 

@@ -9,6 +9,7 @@
 #include "analyze/why/lookup/why_evidence.h"
 #include "analyze/why/lookup/why_halted.h"
 #include "analyze/why/lookup/why_lookup.h"
+#include "analyze/why/lookup/why_peers.h"
 #include "analyze/why/lookup/why_peers_wait.h"
 #include "analyze/why/parts/why_sums.h"
 #include "analyze/why/why_verdict.h"
@@ -35,8 +36,6 @@ struct why_verdict why_blocked_at_sleep(struct why_walk *walk, struct why_blocke
 
 /* ---- frozen ---- */
 
-#define FROZEN_TEXT "its cgroup was frozen"
-
 /* Limit of the records of a process to look at. Those of freezers come first, since they have no
  * device. */
 #define FREEZERS_MAX 8
@@ -59,15 +58,22 @@ static uint64_t freezer_of(const struct model *model, uint32_t pid)
 	return found;
 }
 
-static uint32_t frozen_text(struct why_walk *walk, const struct why_blocked *blocked)
+/* "thawed worker (4712), whose cgroup jobs was frozen", as said of who thawed it; without that
+ * thread, "its cgroup jobs was frozen". */
+static uint32_t frozen_text(struct why_walk *walk, const struct why_blocked *blocked, bool thawed)
 {
-	uint64_t cgroup = freezer_of(walk->model, walk->model->threads.data[blocked->thread].pid);
-	char text[512];
-	int len = snprintf(text, sizeof(text), FROZEN_TEXT);
+	uint32_t thread = why_main_thread(walk, blocked->thread);
+	uint32_t pid = walk->model->threads.data[thread].pid;
+	uint64_t cgroup = freezer_of(walk->model, pid);
+	char whose[64] = "its", text[512];
+	int len;
 
-	if (cgroup)
-		len = snprintf(text, sizeof(text), "its cgroup %.400s was frozen",
-			       strtab_get(walk->why->texts, why_cgroup(walk, cgroup)));
+	if (thawed)
+		snprintf(whose, sizeof(whose), "thawed %.16s (%u), whose",
+			 model_thread_name(walk->model, thread), model_pid_real(walk->model, pid));
+	len = snprintf(text, sizeof(text), "%s cgroup %.400s%swas frozen", whose,
+		       cgroup ? strtab_get(walk->why->texts, why_cgroup(walk, cgroup)) : "",
+		       cgroup ? " " : "");
 	return strtab_put(walk->why->texts, text, (size_t)len);
 }
 
@@ -81,7 +87,7 @@ struct why_verdict why_blocked_at_freeze(struct why_walk *walk, struct why_block
 {
 	bool thread = blocked->waker.thread != MODEL_NONE && !blocked->waker.interrupt;
 
-	blocked->object = frozen_text(walk, blocked);
+	blocked->object = frozen_text(walk, blocked, thread);
 	/* Who thaws the cgroup need not be who has frozen it. */
 	return why_blocked_end(walk, blocked, WHY_STOPPED, WHY_GRADE_LIKELY,
 			       thread ? blocked->waker.thread : MODEL_NONE);

@@ -118,6 +118,7 @@ struct why_verdict why_blocked_neither_sends(struct why_walk *walk, struct why_b
 
 #define UNANSWERED_TEXT "no answer came"
 #define SILENT_TEXT "did not answer before the client stopped waiting"
+#define SILENT_SO_FAR_TEXT "had not answered when the capture ended"
 
 /* Whether a step waits for several connections, or for a new one, so that another one may have a
  * request that is not answered. If the server waits for this one alone, the request may be
@@ -147,6 +148,7 @@ struct why_verdict why_blocked_unanswered(struct why_walk *walk, struct why_bloc
 struct why_verdict why_blocked_silent(struct why_walk *walk, struct why_blocked *blocked)
 {
 	struct why_step *step = &walk->path[walk->depth - 1];
+	const char *text;
 	bool loop;
 
 	if (!blocked->link || !blocked->link->unanswered || walk->depth < 2)
@@ -157,7 +159,8 @@ struct why_verdict why_blocked_silent(struct why_walk *walk, struct why_blocked 
 		 : why_socket_peer(walk, blocked->facts.object) !=
 			    walk->path[walk->depth - 2].thread)
 		return WHY_UNDECIDED;
-	step->meaning = strtab_put(walk->why->texts, SILENT_TEXT, strlen(SILENT_TEXT));
+	text = blocked->link->open ? SILENT_SO_FAR_TEXT : SILENT_TEXT;
+	step->meaning = strtab_put(walk->why->texts, text, strlen(text));
 	blocked->object = blocked->link->object;
 	return why_blocked_end(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY,
 			       loop ? blocked->thread : MODEL_NONE);
