@@ -81,9 +81,13 @@ struct why_verdict why_blocked_at_freeze(struct why_walk *walk, struct why_block
 {
 	bool thread = blocked->waker.thread != MODEL_NONE && !blocked->waker.interrupt;
 
+	/* A freezer wakes who waits for something else, and who then is not frozen any more. */
+	bool frozen = blocked->stack.meaning.rule == MEANING_FROZEN || blocked->kind == WAIT_SLEEP;
+
 	blocked->object = frozen_text(walk, blocked);
 	/* Who thaws the cgroup need not be who has frozen it. */
-	return why_blocked_end(walk, blocked, WHY_STOPPED, WHY_GRADE_LIKELY,
+	return why_blocked_end(walk, blocked, WHY_STOPPED,
+			       frozen ? WHY_GRADE_LIKELY : WHY_GRADE_UNKNOWN,
 			       thread ? blocked->waker.thread : MODEL_NONE);
 }
 
