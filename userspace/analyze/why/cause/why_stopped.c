@@ -81,7 +81,8 @@ struct why_verdict why_blocked_at_freeze(struct why_walk *walk, struct why_block
 {
 	bool thread = blocked->waker.thread != MODEL_NONE && !blocked->waker.interrupt;
 
-	/* A freezer wakes who waits for something else, and who then is not frozen any more. */
+	/* Without the freezer's stack, the thread may have waited for something else most of the
+	 * time. */
 	bool frozen = blocked->stack.meaning.rule == MEANING_FROZEN || blocked->kind == WAIT_SLEEP;
 
 	blocked->object = frozen_text(walk, blocked);
