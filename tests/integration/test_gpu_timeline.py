@@ -668,6 +668,18 @@ def test_copy_that_names_a_stream_waited_if_the_times_show_it(waffle, text_captu
     assert [(part["grade"], part["duration_ns"], part["culprit"]["object"]) for part in parts] == [expected] * bool(expected)
 
 
+@pytest.mark.parametrize("other", [False, True])
+def test_a_stall_may_be_another_processs_only_if_the_program_had_no_other_work(waffle, text_capture, tmp_path, other):
+    path = tmp_path / "made.waffle"
+    made = Copying("DtoH", (450_000, 480_000), (490_000, 495_000))
+    if other:
+        made.op(20_000, 300_000, 7, stream=9)
+    made.write(text_capture, path)
+    text = waffle.ok("why", "--json", "--span=step", path).stdout
+    assert "nothing ran on stream 7 of GPU 0; " in text
+    assert ("the GPU may have worked for another process" in text) != other
+
+
 def test_critical_path_goes_through_a_copy_that_waited(gpu):
     path = gpu(Copying("DtoH", (5_000, 480_000), (490_000, 495_000)), "--graph=json")["critical_paths"][0]
     assert [piece["kind"] for piece in path][-3:] == ["operation", "gap", "operation"]

@@ -343,6 +343,28 @@ static void test_few_futexes_have_a_cause_each(void **state)
 	finish(&capture, aggregate);
 }
 
+/* A third of the time of these five is a nanosecond, too, when rounded. */
+static void test_futexes_of_a_nanosecond_are_one_cause(void **state)
+{
+	const struct why_group *group;
+	struct capture capture;
+	struct why_aggregate *aggregate;
+	uint64_t ts = 2000;
+
+	(void)state;
+	begin(&capture);
+	for (uint32_t i = 0; i < 5; i++)
+		add_span(&capture, &ts, 0x100 + i, NR_FUTEX, 1, 0x7000 + i * 64);
+	aggregate = aggregate_of(&capture, 0);
+
+	group = why_aggregate_group(aggregate, SITE_STEP);
+	assert_int_equal(group->causes.len, 2);
+	assert_int_equal(group->causes.data[1].total_ns, 5);
+	assert_string_equal(strtab_get(aggregate->why->texts, group->causes.data[1].object),
+			    "5 futexes");
+	finish(&capture, aggregate);
+}
+
 static void test_losses_leave_nothing_certain(void **state)
 {
 	struct waffle_rec_loss loss = {.rec = {END_TS - 1000, 0, WAFFLE_REC_LOSS, 0},
@@ -485,6 +507,7 @@ int main(void)
 		cmocka_unit_test(test_connections_of_many_spans_to_one_server_are_one_cause),
 		cmocka_unit_test(test_futexes_that_a_program_makes_for_each_span_are_one_cause),
 		cmocka_unit_test(test_few_futexes_have_a_cause_each),
+		cmocka_unit_test(test_futexes_of_a_nanosecond_are_one_cause),
 		cmocka_unit_test(test_losses_leave_nothing_certain),
 		cmocka_unit_test(test_what_is_not_explained_is_said_and_the_rest_still_sums),
 		cmocka_unit_test(test_sums_are_exact_and_repeat_when_there_are_many_slices),

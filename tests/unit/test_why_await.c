@@ -412,11 +412,11 @@ static void test_host_function_and_kernel_of_a_stream_are_both_named_and_unknown
 	}
 }
 
-/* Thread 16 of the process runs from 1100 to 1700, as `samples` of it show in the host function. */
-static void samples_add(struct capture *capture, unsigned samples, unsigned others)
+/* Thread 16 of the process runs from 1100 to 1700, as `samples` of it show in the function. */
+static void samples_add(struct capture *capture, const char *function, unsigned samples,
+			unsigned others)
 {
-	struct store_name name = {
-		.pid = 10, .value = STORE_NAMED | 1, .name = "softmax (/srv/app.py:7)"};
+	struct store_name name = {.pid = 10, .value = STORE_NAMED | 1, .name = function};
 	struct store_stack stack = {.addresses = &name.value, .count = 1, .pid = 10};
 	struct error err = ERROR_INIT;
 
@@ -459,7 +459,7 @@ static void test_host_function_that_samples_show_a_thread_to_run_is_that_thread(
 		launches(&capture, 1041, 11, GEMM, STREAM);
 		sync_begins(&capture, 1050);
 		waits(&capture, 1050, 1, 11, 0, S, NR_FUTEX, 0x7f00, FUTEX_COND, 0);
-		samples_add(&capture, rows[i].samples, rows[i].others);
+		samples_add(&capture, "softmax (/srv/app.py:7)", rows[i].samples, rows[i].others);
 		gets(&capture, 1850, 1, 0, 11, 15, 1850, 0);
 		sync_ends(&capture, 1850);
 		capture_end(&capture, 1900, 11, 1);
@@ -478,6 +478,53 @@ static void test_host_function_that_samples_show_a_thread_to_run_is_that_thread(
 		}
 		check_part(why, rows[i].shown ? 1 : 0, "gpu", rows[i].shown ? 200 : 800, 11,
 			   "unknown", "kernel gemm<float> on stream 0x7f01, or " HOST_TEXT);
+		why_free(why);
+		stack_names_close(names);
+		capture_free(&capture);
+	}
+}
+
+#define LAMBDA 0x403000
+#define LAMBDA_NAME(number) "main::{lambda(void*)#" number "}::_FUN"
+
+static void test_host_functions_that_are_lambdas_of_one_function_are_told_apart(void **state)
+{
+	static const struct {
+		const char *sampled;
+		bool shown;
+	} rows[] = {{LAMBDA_NAME("1") "(void*) (/srv/app.cc:7)", true},
+		    {LAMBDA_NAME("2") "(void*) (/srv/app.cc:9)", false}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct store_name name = {LAMBDA, 10, LAMBDA_NAME("1") "(void*)", 0};
+		struct capture capture;
+		struct stack_names *names;
+		struct error err = ERROR_INIT;
+		struct why *why;
+
+		begin(&capture);
+		capture_must(store_writer_add_name(capture.writer, &name, &err), err);
+		launches_host(&capture, 1040, 11, LAMBDA, STREAM);
+		launches(&capture, 1041, 11, GEMM, STREAM);
+		sync_begins(&capture, 1050);
+		waits(&capture, 1050, 1, 11, 0, S, NR_FUTEX, 0x7f00, FUTEX_COND, 0);
+		samples_add(&capture, rows[i].sampled, 10, 0);
+		gets(&capture, 1850, 1, 0, 11, 15, 1850, 0);
+		sync_ends(&capture, 1850);
+		capture_end(&capture, 1900, 11, 1);
+		capture_load(&capture, 2000);
+		names = stack_names_open(capture.reader, false);
+		capture_must(why_new(&why, capture.model,
+				     &(struct why_query){.name = "step", .names = names}, &err),
+			     err);
+		if (rows[i].shown)
+			check_part(why, 0, "user-work", 600, 16, "likely",
+				   "host function " LAMBDA_NAME("1") " on stream 0x7f01");
+		else
+			check_part(why, 0, "gpu", 800, 11, "unknown",
+				   "kernel gemm<float> on stream 0x7f01, or host "
+				   "function " LAMBDA_NAME("1") " on stream 0x7f01");
 		why_free(why);
 		stack_names_close(names);
 		capture_free(&capture);
@@ -549,6 +596,8 @@ int main(void)
 			test_host_function_and_kernel_of_a_stream_are_both_named_and_unknown),
 		cmocka_unit_test(
 			test_host_function_that_samples_show_a_thread_to_run_is_that_thread),
+		cmocka_unit_test(
+			test_host_functions_that_are_lambdas_of_one_function_are_told_apart),
 		cmocka_unit_test(test_host_functions_of_two_streams_are_unknown_and_no_gpu),
 		cmocka_unit_test(test_small_copy_behind_a_host_function_is_not_what_took_so_long),
 	};

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 
@@ -1098,6 +1099,50 @@ static void test_a_wait_for_a_child_by_its_number_goes_on_with_that_child(void *
 	}
 }
 
+static void process_add(struct capture *capture, uint32_t pid, uint32_t ppid, const char *title)
+{
+	struct store_process process = {pid, ppid, CAPTURE_START, title};
+	struct error err = ERROR_INIT;
+
+	capture_must(store_writer_add_process(capture->writer, &process, &err), err);
+	named(capture, pid, pid, "t");
+}
+
+#define NR_WAITID 247
+
+/* Its only child may be of another group. */
+static void test_a_wait_for_children_of_a_group_goes_on_with_none(void **state)
+{
+	static const struct {
+		int syscall;
+		uint64_t first, second;
+		uint32_t culprit;
+	} rows[] = {{NR_WAIT4, 20, 0, 20},      {NR_WAIT4, (uint32_t)-1, 0, 20},
+		    {NR_WAIT4, 0, 0, 0},        {NR_WAIT4, (uint32_t)-20, 0, 0},
+		    {NR_WAITID, P_ALL, 0, 20},  {NR_WAITID, P_PID, 20, 20},
+		    {NR_WAITID, P_PGID, 20, 0}, {NR_WAITID, P_PIDFD, 20, 0}};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		struct capture capture;
+		struct why *why;
+
+		capture_begin(&capture, true);
+		process_add(&capture, 10, 1, "t");
+		process_add(&capture, 20, 10, "t");
+		waits(&capture, CAPTURE_START, 0, 20, 0, S, NR_NANOSLEEP, 0, 0, 0);
+		waits(&capture, CAPTURE_START, 3, 10, 0, S, rows[i].syscall, rows[i].first,
+		      rows[i].second, 0);
+		why = ask(
+			&capture, END_TS,
+			&(struct why_query){.tid = 10, .from_ts = CAPTURE_START, .to_ts = END_TS});
+		check_part(why, 0, rows[i].culprit ? "sleep" : "process-exit",
+			   END_TS - CAPTURE_START, rows[i].culprit,
+			   rows[i].culprit ? "likely" : "unknown", "");
+		done(&capture, why);
+	}
+}
+
 /* What is asked about thread 10, which waits with a stack all the time. Threads from 11 on of its
  * process sleep. */
 static struct why *ask_about(struct capture *capture, const struct hung *hung, uint32_t others)
@@ -1155,7 +1200,11 @@ static void test_a_wait_goes_on_with_the_only_other_thread_that_hangs(void **sta
 	} rows[] = {{PY_WAIT, WAFFLE_OPEN_WAIT_INSIDE, NR_OPENAT, 0, true},
 		    {PY_LOCK, WAFFLE_OPEN_WAIT_INSIDE, NR_OPENAT, 0, false},
 		    {PY_WAIT, 0, NR_OPENAT, 0, false}, /* it may have a timeout */
+		    {PY_WAIT, WAFFLE_OPEN_WAIT_INSIDE, NR_WRITE, 0, true},
 		    {PY_WAIT, WAFFLE_OPEN_WAIT_INSIDE, NR_ACCEPT, 0, false},
+		    {PY_WAIT, WAFFLE_OPEN_WAIT_INSIDE, NR_READ, 0, false},
+		    {PY_WAIT, WAFFLE_OPEN_WAIT_INSIDE, NR_POLL, 0, false},
+		    {PY_WAIT, WAFFLE_OPEN_WAIT_INSIDE, NR_RECVFROM, 0, false},
 		    {PY_WAIT, WAFFLE_OPEN_WAIT_INSIDE, NR_OPENAT, CAPTURE_START + 1000, false}};
 
 	(void)state;
@@ -1287,15 +1336,6 @@ static void test_a_wait_for_an_answer_goes_on_with_the_process_at_the_other_end(
 	}
 }
 
-static void process_add(struct capture *capture, uint32_t pid, uint32_t ppid, const char *title)
-{
-	struct store_process process = {pid, ppid, CAPTURE_START, title};
-	struct error err = ERROR_INIT;
-
-	capture_must(store_writer_add_process(capture->writer, &process, &err), err);
-	named(capture, pid, pid, "t");
-}
-
 /* A poll() of pipes whose other ends one process holds goes on with that process, if it is traced.
  * One of other lists says what it polls. */
 static void test_a_poll_of_pipes_goes_on_with_the_process_at_all_other_ends(void **state)
@@ -1385,6 +1425,59 @@ static void test_a_family_of_which_all_wait_for_each_other_may_hang(void **state
 			assert_string_equal(text, ""); /* nothing is known of process 22 */
 		}
 		free(text);
+		done(&capture, why);
+	}
+}
+
+/* Process 20 waits for a lock that it shares with 21, in which 22 has ended by a signal. */
+static void test_a_killed_process_may_have_a_lock_only_if_no_other_one_can(void **state)
+{
+	static const struct {
+		int syscall;
+		uint32_t stack;
+		uint64_t born_ts; /* of 21 */
+		bool may;
+	} rows[] = {{NR_FUTEX, PY_SHARED_LOCK, 1, true},
+		    {NR_READ, 0, 1, false}, /* a worker of a pool has the lock while it waits */
+		    {NR_FUTEX, PY_SHARED_LOCK, CAPTURE_START + 1000, false}};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		struct waffle_rec_exit end = {.rec = {CAPTURE_START, 22, WAFFLE_REC_EXIT, 0},
+					      .tgid = 22,
+					      .code = SIGTERM};
+		struct waffle_rec_task born = {.rec = {CAPTURE_START + 1, 21, WAFFLE_REC_TASK, 0},
+					       .tgid = 21,
+					       .flags = WAFFLE_TASK_TRACED_FLAG,
+					       .comm = "t",
+					       .start_ts = rows[i].born_ts};
+		struct capture capture;
+		struct why *why;
+
+		capture_begin(&capture, true);
+		process_add(&capture, 10, 1, "t");
+		for (uint32_t pid = 20; pid < 23; pid++)
+			process_add(&capture, pid, 10, "t");
+		stacks_add(&capture);
+		capture_add(&capture, &end);
+		capture_add(&capture, &born);
+		hang_add(&capture, &(struct hung){.tid = 20,
+						  .pid = 20,
+						  .stack = PY_SHARED_LOCK,
+						  .syscall = NR_FUTEX,
+						  .lock = 0x7000});
+		hang_add(&capture, &(struct hung){.tid = 21,
+						  .pid = 21,
+						  .stack = rows[i].stack,
+						  .syscall = rows[i].syscall,
+						  .lock = 0x7000});
+		why = ask(&capture, END_TS,
+			  &(struct why_query){
+				  .tid = 20, .from_ts = 0, .to_ts = UINT64_MAX, .names = &names});
+		check_part(why, 0, "lock", END_TS - CAPTURE_START, 0, "likely",
+			   rows[i].may ? "a lock of Python's multiprocessing: may be held by t "
+					 "(22), which SIGTERM has ended"
+				       : "a lock of Python's multiprocessing");
 		done(&capture, why);
 	}
 }
@@ -1592,8 +1685,10 @@ int main(void)
 		cmocka_unit_test(test_a_wait_goes_on_with_the_only_other_thread_that_hangs),
 		cmocka_unit_test(test_a_poll_of_pipes_goes_on_with_the_process_at_all_other_ends),
 		cmocka_unit_test(test_a_family_of_which_all_wait_for_each_other_may_hang),
+		cmocka_unit_test(test_a_killed_process_may_have_a_lock_only_if_no_other_one_can),
 		cmocka_unit_test(test_an_open_wait_says_for_which_children_it_is),
 		cmocka_unit_test(test_a_wait_for_a_child_by_its_number_goes_on_with_that_child),
+		cmocka_unit_test(test_a_wait_for_children_of_a_group_goes_on_with_none),
 		cmocka_unit_test(
 			test_a_wait_for_the_end_of_the_only_other_thread_goes_on_with_that),
 		cmocka_unit_test(

@@ -1106,6 +1106,22 @@ static void test_a_sleep_that_a_freezer_ends_is_likely_stopped(void **state)
 	done(&capture, why);
 }
 
+/* What it waited for may have come long before. */
+static void test_another_wait_that_a_freezer_ends_is_unknown(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	kernel_stack(&capture, 0xffff8000, "__thaw_task");
+	wait_of(&capture, 1, 10, 5, NR_FUTEX, 0x7000, FUTEX_COND, 0, 12, 0);
+	wake_details(&capture, 5 * MS, 12, 11, 1, 0);
+	why = end(&capture, 5);
+	check_part(why, 0, "stopped", 4 * MS - 10, 12, "unknown", "its cgroup was frozen");
+	done(&capture, why);
+}
+
 /* ---- interrupts of which more is known ---- */
 
 static void test_a_wait_for_several_things_is_a_timers_only_if_something_says_so(void **state)
@@ -1854,6 +1870,7 @@ int main(void)
 		cmocka_unit_test(test_a_sleep_that_nobody_is_known_to_end_is_likely),
 		cmocka_unit_test(test_a_sleep_that_goes_on_after_a_signal_is_a_sleep),
 		cmocka_unit_test(test_a_sleep_that_a_freezer_ends_is_likely_stopped),
+		cmocka_unit_test(test_another_wait_that_a_freezer_ends_is_unknown),
 		cmocka_unit_test(
 			test_a_wait_for_several_things_is_a_timers_only_if_something_says_so),
 		cmocka_unit_test(test_a_call_that_the_signal_of_a_timer_ended_is_a_timers),

@@ -508,8 +508,8 @@ static void cause_finish_sockets(struct why_group_cause *cause)
 }
 
 /* A program may make a futex for each span, as Python does for a wait at a queue. More of them than
- * FUTEXES_APART with one culprit are put together, except those with a FUTEX_SHAREth of their time.
- */
+ * FUTEXES_APART with one culprit are put together, except each with more than one part in
+ * FUTEX_SHARE of their time. */
 #define FUTEXES_APART 4
 #define FUTEX_SHARE 3
 
@@ -548,7 +548,7 @@ static bool futexes_fold(const struct slices *slices, struct why_group *group, s
 	for (size_t i = first; i < group->causes.len; i++) {
 		struct why_group_cause *cause = &group->causes.data[i];
 
-		if (cause->total_ns >= ns / FUTEX_SHARE || !same_but_futex(slices, &like, cause)) {
+		if (cause->total_ns > ns / FUTEX_SHARE || !same_but_futex(slices, &like, cause)) {
 			group->causes.data[kept++] = *cause;
 			continue;
 		}
@@ -559,6 +559,8 @@ static bool futexes_fold(const struct slices *slices, struct why_group *group, s
 						       .span = cause->span};
 		add_sums(&all, cause);
 	}
+	if (!all.merged)
+		return false;
 	group->causes.len = kept;
 	len = snprintf(text, sizeof(text), "%" PRIu32 WAIT_FUTEXES_END, all.merged);
 	all.object = strtab_put(slices->made->why->texts, text, (size_t)len);

@@ -36,7 +36,6 @@ struct why_verdict {
 	uint32_t span; /* the culprit's */
 	uint32_t object;
 	bool idle; /* as in struct why_part */
-	bool late; /* a delay behind a wait for the same thing: the wait tells more */
 	struct why_polls polls;
 	struct why_disk_use disk;
 	struct why_sampling sampling;

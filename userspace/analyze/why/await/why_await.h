@@ -79,6 +79,8 @@ bool why_await_by_times(struct why_walk *walk, struct why_sync *sync, bool ranks
 /* ---- why_await_text.c ---- */
 
 void why_await_put_op(FILE *out, const struct model *model, const struct model_gpu_op *op);
+/* The length of a function's name without its parameters, the last group in brackets. */
+size_t why_await_function_len(const char *name, size_t len);
 /* Writes "kernel" or another word, and a function's name without its return type and parameters. */
 void why_await_put_function(FILE *out, const char *what, const struct value *value);
 void why_await_put_stream(FILE *out, uint64_t stream);

@@ -18,16 +18,28 @@
 
 struct host_function {
 	const char *name;
-	size_t len; /* without parameters */
+	size_t len;
 	bool found;
 };
+
+/* The length of a name as far as it is compared: without parameters. Those of a lambda or a functor
+ * are part of its name. */
+static size_t name_len(const char *name)
+{
+	size_t len = strlen(name), end = why_await_function_len(name, len);
+
+	return memmem(name, end, "{lambda", strlen("{lambda")) ||
+			       memmem(name, len, "operator()", strlen("operator()"))
+		       ? len
+		       : end;
+}
 
 static void compare_frame(const struct stack_frame *frame, void *arg)
 {
 	struct host_function *function = arg;
 
 	if (frame->function && !frame->kernel && !frame->cut &&
-	    strcspn(frame->function, "(") == function->len &&
+	    name_len(frame->function) == function->len &&
 	    !memcmp(frame->function, function->name, function->len))
 		function->found = true;
 }
@@ -88,7 +100,7 @@ uint32_t why_await_host_thread(struct why_walk *walk, uint32_t pid, uint32_t nam
 	if (found != MAP_NONE)
 		return found - 1;
 	found = MODEL_NONE;
-	function.len = strcspn(function.name, "(");
+	function.len = name_len(function.name);
 	if (walk->names && function.len && why_await_steps(walk, count) == count)
 		found = thread_find(walk, pid, &function);
 	map_put(&awaits->host_threads, key, found + 1);

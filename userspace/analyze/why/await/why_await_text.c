@@ -5,30 +5,36 @@
 
 #include "analyze/why/await/why_await.h"
 
+size_t why_await_function_len(const char *name, size_t len)
+{
+	size_t at = len;
+	int depth = 0;
+
+	if (!len || name[len - 1] != ')')
+		return len;
+	while (at) {
+		at--;
+		depth += name[at] == ')' ? 1 : name[at] == '(' ? -1 : 0;
+		if (!depth)
+			break;
+	}
+	return at ? at : len;
+}
+
 void why_await_put_function(FILE *out, const char *what, const struct value *value)
 {
-	const char *name = value->text, *end = name + value->text_len;
+	const char *name = value->text;
+	size_t len = value->text_len;
 
 	if (value->type != WAFFLE_KEY_STR || !value->text_len) {
 		fprintf(out, "%s 0x%" PRIx64, what, value->u64);
 		return;
 	}
-	if (value->text_len > 5 && !memcmp(name, "void ", 5))
+	if (len > 5 && !memcmp(name, "void ", 5)) {
 		name += 5;
-	if (end[-1] == ')') {
-		int depth = 0;
-		const char *at = end;
-
-		while (at > name) {
-			at--;
-			depth += *at == ')' ? 1 : *at == '(' ? -1 : 0;
-			if (!depth)
-				break;
-		}
-		if (at > name)
-			end = at;
+		len -= 5;
 	}
-	fprintf(out, "%s %.*s", what, (int)(end - name), name);
+	fprintf(out, "%s %.*s", what, (int)why_await_function_len(name, len), name);
 }
 
 static bool value_of(const struct model *model, const struct model_gpu_op *op, const char *key,

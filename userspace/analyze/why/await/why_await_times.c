@@ -38,6 +38,7 @@ struct times {
 	uint64_t stalled_ns; /* sum of the times, each of at least STALL_NS, in which none ran */
 	uint32_t stalled;    /* the operation after the longest of them, or MODEL_NONE */
 	uint64_t longest_ns; /* of them */
+	bool others;         /* another stream of the device had work in one of them */
 };
 
 static const struct gpu_timeline_sync *sync_find(const struct gpu_timeline *timeline,
@@ -78,6 +79,25 @@ static void ran_add(struct times *times, uint32_t op)
 	}
 }
 
+/* Whether another stream of an operation's device had work between `from` and its begin. */
+static bool others_ran(const struct gpu_timeline *timeline, uint32_t op, uint64_t from)
+{
+	const struct gpu_timeline_op *ops = timeline->ops.data;
+	const struct gpu_timeline_device *device =
+		&timeline->devices.data[gpu_timeline_device_of(timeline, &ops[op])];
+
+	for (uint32_t i = device->stream; i < device->stream + device->stream_count; i++) {
+		const struct gpu_timeline_stream *stream = &timeline->streams.data[i];
+		const struct gpu_timeline_op *of = &ops[stream->op];
+		size_t count =
+			lower_bound(stream->op_count, at, of[at].start_ts < ops[op].start_ts);
+
+		if (i != ops[op].stream && count && of[count - 1].end_ts > from)
+			return true;
+	}
+	return false;
+}
+
 /* Notes that nothing ran between the operation before `op`, if there is one, and `op`. What the
  * call itself launched may not have been submitted until then. */
 static void stall_add(struct times *times, uint32_t before, uint32_t op)
@@ -94,6 +114,7 @@ static void stall_add(struct times *times, uint32_t before, uint32_t op)
 	if (ns < STALL_NS)
 		return;
 	times->stalled_ns += ns;
+	times->others |= others_ran(times->timeline, op, from);
 	if (ns > times->longest_ns) {
 		times->longest_ns = ns;
 		times->stalled = op;
@@ -185,14 +206,14 @@ static uint32_t object_text(struct why_walk *walk, const struct times *times)
 	return number;
 }
 
-/* "for 2.1 ms nothing ran on stream 7 of GPU 0, which may have worked for another process; " */
+/* "for 2.1 ms nothing ran on stream 7 of GPU 0; the GPU may have worked for another process; " */
 static void put_stall(FILE *out, const struct times *times)
 {
 	char duration[UNITS_TEXT];
 
 	fprintf(out, "for %s nothing ran on ", units_format_duration(duration, times->stalled_ns));
 	put_stream(out, times->timeline, times->stalled);
-	fputs(", which may have worked for another process; ", out);
+	fputs(times->others ? "; " : "; the GPU may have worked for another process; ", out);
 }
 
 /* "waits for the GPU: kernel gemm on stream 7 of GPU 0 ran for 9.2 ms (4 times), … ran for 1 ms" */
@@ -266,6 +287,12 @@ bool why_await_timed(const struct why_walk *walk, uint32_t span)
 	return walk->awaits.timeline && sync_find(walk->awaits.timeline, walk->model, span);
 }
 
+/* A host function, or a wait for another stream, may have held the stream up if it is not known. */
+static enum why_grade grade_of_stall(const struct gpu_timeline *timeline)
+{
+	return timeline->probed && timeline->ordered ? WHY_GRADE_LIKELY : WHY_GRADE_UNKNOWN;
+}
+
 /* What the call waited for, and which call launched it. */
 static void describe(struct why_walk *walk, struct why_sync *sync, const struct times *times)
 {
@@ -277,7 +304,7 @@ static void describe(struct why_walk *walk, struct why_sync *sync, const struct 
 	sync->waits = sync->spins = true;
 	sync->end =
 		!stalled && timeline->ops.data[op].kind == GPU_OP_HOST ? WHY_USER_WORK : WHY_GPU;
-	sync->grade = stalled ? WHY_GRADE_LIKELY : WHY_GRADE_CERTAIN;
+	sync->grade = stalled ? grade_of_stall(timeline) : WHY_GRADE_CERTAIN;
 	sync->object = object_text(walk, times);
 	sync->meaning = ran_text(walk, times);
 	sync->launch_ts = 0;

@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #include "analyze/why/await/why_await.h"
 #include "analyze/why/cause/why_running.h"
@@ -236,12 +235,12 @@ static struct why_verdict at_held(struct why_walk *walk, struct why_blocked *blo
 static uint32_t awaited_child(const struct why_walk *walk, const struct why_blocked *blocked)
 {
 	uint32_t pid = walk->model->threads.data[blocked->thread].pid;
-	const uint64_t *args = blocked->facts.args;
-	bool by_id = blocked->interval->syscall == walk->intervals.waitid;
+	struct why_wanted_children wanted;
 
-	if (args && (by_id ? args[0] == P_PID : (int32_t)args[0] > 0))
-		return why_child_with_pid(walk, pid, (uint32_t)args[by_id]);
-	return why_only_child(walk, pid);
+	if (!why_wanted_children(&wanted, blocked->facts.syscall, blocked->facts.args))
+		return MODEL_NONE;
+	return wanted.any ? why_only_child(walk, pid)
+			  : why_child_with_pid(walk, pid, wanted.number);
 }
 
 /* The wait for a child goes on when the capture ends. */
@@ -260,15 +259,16 @@ static struct why_verdict at_child(struct why_walk *walk, struct why_blocked *bl
 	return why_blocked_follow(walk, blocked, child, WHY_GRADE_LIKELY);
 }
 
-/* Whether a thread has waited since before this wait began, for something outside of the process.
- * Then that keeps it from ending this wait, unless it has nothing to do. */
+/* Whether a thread has waited since before this wait began, for something outside of the process
+ * that is no work to come. Then that keeps it from ending this wait. */
 static bool hangs_outside(const struct model *model, uint32_t thread,
 			  const struct model_open_wait *wait)
 {
 	const struct model_open_wait *own = model_open_wait_of(model, thread);
 
 	return owner_is_old(model, thread, wait) && !(own->flags & WAFFLE_OPEN_WAIT_INSIDE) &&
-	       !wait_call_is_for_work(syscall_name(model->meta->machine, own->syscall));
+	       (own->task_state & WAFFLE_TASK_UNINTERRUPTIBLE ||
+		wait_call_is_never_idle(syscall_name(model->meta->machine, own->syscall)));
 }
 
 /* The wait goes on when the capture ends, only another thread of the process can end it, and the
@@ -753,9 +753,9 @@ static void add_killed(struct why_walk *walk, struct why_blocked *blocked)
 	    !why_lock_is_shared(strtab_get(walk->why->texts, blocked->object)))
 		return;
 	killed = why_killed_sibling(walk, blocked->thread);
-	name = killed == MODEL_NONE ? NULL : signal_name(why_killed_by(model, killed));
-	if (killed == MODEL_NONE)
+	if (killed == MODEL_NONE || !why_hang_children_share(model, walk->names, killed))
 		return;
+	name = signal_name(why_killed_by(model, killed));
 	snprintf(text, sizeof(text), "may be held by %.64s (%u), which %s has ended",
 		 model_thread_name(model, killed),
 		 model_pid_real(model, model->threads.data[killed].tid), name ?: "a signal");

@@ -37,13 +37,33 @@ static const struct why_interval *wait_around(const struct why_walk *walk,
 	return are_alike(walk, before, after) ? before : NULL;
 }
 
+/* Whether a reader waits for something to read while the thread of a stretch is late. */
+static bool waits_for_data(struct why_walk *walk, uint32_t reader,
+			   const struct why_stretch *stretch)
+{
+	const struct why_thread *of = &walk->intervals.threads[reader];
+	size_t i = why_intervals_after(&walk->intervals, reader, stretch->interval->from_ts);
+
+	for (; i < of->intervals.len && of->intervals.data[i].from_ts < stretch->interval->to_ts;
+	     i++) {
+		const struct model_wait *wait;
+		struct wait_facts facts;
+
+		if (of->intervals.data[i].state != WAFFLE_THREAD_BLOCKED)
+			continue;
+		facts = why_facts_of(walk, reader, &of->intervals.data[i], &wait);
+		if (wait_call_gets_data(facts.call))
+			return true;
+	}
+	return false;
+}
+
 struct why_verdict why_late_for_room(struct why_walk *walk, const struct why_stretch *stretch)
 {
 	const struct why_interval *interval;
 	const struct model_wait *wait;
 	struct wait_facts facts;
 	struct why_waker waker;
-	struct why_verdict verdict;
 	enum wait_kind kind;
 	uint32_t object;
 	size_t index;
@@ -54,17 +74,11 @@ struct why_verdict why_late_for_room(struct why_walk *walk, const struct why_str
 	facts = why_facts_of(walk, stretch->thread, interval, &wait);
 	kind = wait_kind_of(&facts);
 	waker = why_waker_of(walk, stretch->thread, index);
-	if (!wait_is_for_room(&facts, kind) || waker.thread == MODEL_NONE || waker.interrupt ||
-	    walk->depth >= WHY_DEPTH_MAX || why_walk_is_on_path(walk, waker.thread))
+	if (!wait_is_for_room(&facts, kind) || waker.interrupt ||
+	    !model_is_traced(walk->model, waker.thread) || walk->depth >= WHY_DEPTH_MAX ||
+	    why_walk_is_on_path(walk, waker.thread) || waits_for_data(walk, waker.thread, stretch))
 		return WHY_UNDECIDED;
 	object = wait_object_text(walk->why->texts, &facts, kind);
-	if (!model_is_traced(walk->model, waker.thread)) {
-		verdict = why_verdict_end(walk, kind == WAIT_PIPE ? WHY_PIPE : WHY_SOCKET,
-					  why_grade_least(stretch->grade, WHY_GRADE_LIKELY),
-					  waker.thread, object);
-		verdict.late = true;
-		return verdict;
-	}
 	return (struct why_verdict){
 		.kind = WHY_VERDICT_FOLLOW,
 		.thread = waker.thread,

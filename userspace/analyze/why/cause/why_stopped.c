@@ -87,9 +87,14 @@ struct why_verdict why_blocked_at_freeze(struct why_walk *walk, struct why_block
 {
 	bool thread = blocked->waker.thread != MODEL_NONE && !blocked->waker.interrupt;
 
+	/* Without the freezer's stack, the thread may have waited for something else most of the
+	 * time. */
+	bool frozen = blocked->stack.meaning.rule == MEANING_FROZEN || blocked->kind == WAIT_SLEEP;
+
 	blocked->object = frozen_text(walk, blocked, thread);
 	/* Who thaws the cgroup need not be who has frozen it. */
-	return why_blocked_end(walk, blocked, WHY_STOPPED, WHY_GRADE_LIKELY,
+	return why_blocked_end(walk, blocked, WHY_STOPPED,
+			       frozen ? WHY_GRADE_LIKELY : WHY_GRADE_UNKNOWN,
 			       thread ? blocked->waker.thread : MODEL_NONE);
 }
 

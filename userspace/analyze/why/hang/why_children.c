@@ -6,25 +6,14 @@
 #include "analyze/why/hang/why_hang.h"
 #include "util/syscall_names.h"
 
-/* Which children a call waits for. */
-struct wanted_children {
-	bool any;
-	uint32_t number; /* of the only one, as its parent sees it */
-};
-
-/* False: it waits for none, or for those of a group of processes. */
-static bool wanted_read(struct wanted_children *wanted, const struct model *model,
-			const struct model_open_wait *wait)
+bool why_wanted_children(struct why_wanted_children *wanted, const char *syscall,
+			 const uint64_t *args)
 {
-	const char *name = syscall_name(model->meta->machine, wait->syscall);
-	bool by_id = name && !strcmp(name, "waitid");
-	const uint64_t *args;
+	bool by_id = syscall && !strcmp(syscall, "waitid");
 
-	if (!name || (!by_id && strcmp(name, "wait4") != 0) ||
-	    wait->args >= model->syscall_args.len)
+	if (!syscall || (!by_id && strcmp(syscall, "wait4") != 0) || !args)
 		return false;
-	args = &model->syscall_args.data[wait->args];
-	*wanted = (struct wanted_children){
+	*wanted = (struct why_wanted_children){
 		.any = by_id ? args[0] == P_ALL : (int32_t)args[0] == -1,
 		.number = (uint32_t)args[by_id],
 	};
@@ -32,7 +21,7 @@ static bool wanted_read(struct wanted_children *wanted, const struct model *mode
 }
 
 static bool is_wanted(const struct model *model, const struct model_process *process,
-		      const struct wanted_children *wanted)
+		      const struct why_wanted_children *wanted)
 {
 	const struct model_thread *main = process->main_thread < model->threads.len
 						  ? &model->threads.data[process->main_thread]
@@ -46,9 +35,12 @@ uint32_t why_hang_children(const struct model *model, const struct model_open_wa
 			   uint32_t children[WHY_CHILDREN])
 {
 	uint32_t pid = model->threads.data[wait->thread].pid, count = 0;
-	struct wanted_children wanted;
+	struct why_wanted_children wanted;
+	const uint64_t *args = NULL;
 
-	if (!wanted_read(&wanted, model, wait))
+	if (wait->args < model->syscall_args.len)
+		args = &model->syscall_args.data[wait->args];
+	if (!why_wanted_children(&wanted, syscall_name(model->meta->machine, wait->syscall), args))
 		return 0;
 	for (size_t i = 0; i < model->processes.len; i++) {
 		const struct model_process *process = &model->processes.data[i];

@@ -106,6 +106,32 @@ static bool is_stuck(const struct process_family *family)
 	return family->shared && !family->outside && family->waiting == family->threads;
 }
 
+/* Whether only others of its process, or one that shares its lock, can end a thread's wait. */
+static bool shares(const struct model *model, struct stack_names *names, uint32_t thread)
+{
+	const struct model_open_wait *wait = model_open_wait_of(model, thread);
+
+	return wait && (wait->flags & WAFFLE_OPEN_WAIT_INSIDE ||
+			why_awaited_by(model, names, wait) == WHY_AWAITS_SHARED);
+}
+
+bool why_hang_children_share(const struct model *model, struct stack_names *names, uint32_t ended)
+{
+	const struct model_process *of = model_process_of(model, ended);
+
+	for (uint32_t i = 0; of && i < model->threads.len; i++) {
+		const struct model_thread *thread = &model->threads.data[i];
+		const struct model_process *process = model_process_of(model, i);
+
+		if (!process || process->ppid != of->ppid || !why_hang_is_alive(thread))
+			continue;
+		if (thread->born_ts > model->threads.data[ended].exit_ts ||
+		    !shares(model, names, i))
+			return false;
+	}
+	return of;
+}
+
 void why_families_find(struct why_hangs *hangs, const struct model *model)
 {
 	uint32_t *heads = heads_new(model);

@@ -94,6 +94,17 @@ bool why_hang_is_lock(const struct model *model, struct stack_names *names,
 bool why_hang_is_join(const struct model *model, struct stack_names *names,
 		      const struct model_open_wait *wait);
 
+/* Which children a call waits for. */
+struct why_wanted_children {
+	bool any;
+	uint32_t number; /* of the only one, as its parent sees it */
+};
+
+/* False: it waits for none, for those of a group of processes, or for that of a pidfd; or its
+ * arguments are not known (NULL). */
+bool why_wanted_children(struct why_wanted_children *wanted, const char *syscall,
+			 const uint64_t *args);
+
 /* So many of the children that a thread waits for are named. */
 #define WHY_CHILDREN 3
 
@@ -102,6 +113,11 @@ bool why_hang_is_join(const struct model *model, struct stack_names *names,
  * number, and the main threads of the first ones. */
 uint32_t why_hang_children(const struct model *model, const struct model_open_wait *wait,
 			   uint32_t children[WHY_CHILDREN]);
+
+/* Whether a process that has ended may have left a lock to the other children of its parent: none
+ * of them began later, and each waits for a lock that processes share, or only for others of its
+ * process. `ended`: its main thread. `names` may be NULL. In why_family.c. */
+bool why_hang_children_share(const struct model *model, struct stack_names *names, uint32_t ended);
 
 /* The caller frees the result with why_hangs_free(). */
 void why_hangs_find(struct why_hangs *hangs, const struct model *model, struct stack_names *names);

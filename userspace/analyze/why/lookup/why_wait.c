@@ -61,6 +61,31 @@ bool wait_call_is_for_work(const char *name)
 	       syscall_name_is_epoll(name) || (name && text_begins(name, "accept"));
 }
 
+bool wait_call_is_never_idle(const char *name)
+{
+	switch (wait_call_of(name)) {
+	case WAIT_CALL_WRITE:
+	case WAIT_CALL_SEND:
+	case WAIT_CALL_QUEUE_WRITE:
+	case WAIT_CALL_FILE_READ:
+	case WAIT_CALL_FILE_WRITE:
+	case WAIT_CALL_FSYNC:
+	case WAIT_CALL_MSYNC:
+	case WAIT_CALL_FILE_LOCK:
+		return true;
+	case WAIT_CALL_SOCKET:
+		return !strcmp(name, "connect");
+	default:
+		return false;
+	}
+}
+
+bool wait_call_gets_data(enum wait_call call)
+{
+	return call == WAIT_CALL_READ || call == WAIT_CALL_SOCKET || call == WAIT_CALL_QUEUE_READ ||
+	       call == WAIT_CALL_POLL || call == WAIT_CALL_POLL_LIST || call == WAIT_CALL_SELECT;
+}
+
 bool wait_has_descriptor(const struct wait_facts *facts)
 {
 	return facts->call == WAIT_CALL_READ || facts->call == WAIT_CALL_WRITE ||

@@ -280,7 +280,7 @@ void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
 	why_sampled_add(walk, sum, verdict);
 	why_neighbours_add(walk, sum, &verdict->disk);
 	note_wait(walk, sum, ns);
-	if (ns > sum->longest_ns && !(verdict->late && sum->longest_ns)) {
+	if (ns > sum->longest_ns) {
 		sum->longest_ns = ns;
 		sum->part.span = part.span;
 		if (walk->no_chains)
