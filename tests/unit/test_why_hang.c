@@ -1451,6 +1451,30 @@ static void test_an_open_wait_says_for_which_children_it_is(void **state)
 	}
 }
 
+/* All threads of a process wait for any of its children. */
+static uint64_t children_ns(uint32_t count)
+{
+	struct capture capture;
+
+	capture_begin(&capture, true);
+	process_add(&capture, 10, 1, "t");
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t tid = 100000 + i, child = 200000 + i;
+
+		named_as(&capture, tid, 10, "t", WAFFLE_TASK_TRACED_FLAG);
+		hang_add(&capture,
+			 &(struct hung){.tid = tid, .syscall = NR_WAIT4, .lock = (uint32_t)-1});
+		process_add(&capture, child, 10, "t");
+	}
+	return find_ns(&capture);
+}
+
+static void test_many_threads_that_wait_for_many_children(void **state)
+{
+	(void)state;
+	check_growth(children_ns, 3000);
+}
+
 #define T WAFFLE_TASK_STOPPED
 
 /* A client's wait for an answer ends by a timeout. All threads of its server are stopped, or all
@@ -1646,6 +1670,7 @@ int main(void)
 		cmocka_unit_test(test_a_family_of_which_all_wait_for_each_other_may_hang),
 		cmocka_unit_test(test_a_child_that_is_not_traced_may_end_the_waits_of_a_family),
 		cmocka_unit_test(test_an_open_wait_says_for_which_children_it_is),
+		cmocka_unit_test(test_many_threads_that_wait_for_many_children),
 		cmocka_unit_test(test_a_wait_for_a_child_by_its_number_goes_on_with_that_child),
 		cmocka_unit_test(
 			test_a_wait_for_the_end_of_the_only_other_thread_goes_on_with_that),
