@@ -587,7 +587,9 @@ struct waffle_rec_open_wait {
 	__u32 owner_tid;                /* 0: unknown */
 	__u32 flags;                    /* WAFFLE_OPEN_WAIT_* */
 	__u32 tracer_pid;               /* its tracer has stopped it; 0: it has not, or unknown */
-	__u32 ended_tid; /* owner_tid is 0: the owner has ended without releasing it; 0: unknown */
+	/* owner_tid is 0: the owner of a mutex has ended without releasing it; 0: unknown. As the
+	 * words at the futex look: certain only in pthread_mutex_lock(). */
+	__u32 ended_tid;
 	char tracer_comm[WAFFLE_COMM_BYTES];
 };
 /* The owner is that of a plain mutex of glibc, of a read-write lock of glibc that a writer holds,

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "capture/enrich/lock_owner_internal.h"
@@ -56,6 +57,57 @@ static void test_a_contended_mutex_has_its_owner(void **state)
 	pthread_mutex_unlock(&of.lock);
 	words[0] = 2;
 	assert_int_equal(owner_at(words, 0, PRIVATE_WAIT, 2, &flags), 0);
+}
+
+/* The number of its users, its kind, and the list, in which only robust ones are. */
+static void test_words_that_no_mutex_has_name_no_owner(void **state)
+{
+	static const struct {
+		unsigned word;
+		uint32_t value;
+	} rows[] = {{3, 0}, {3, (4u << 20) + 1}, {4, 0x400}, {6, 1}, {7, 1}, {8, 1}, {9, 1}};
+	uint32_t flags;
+
+	(void)state;
+	for (size_t i = 0; i <= sizeof(rows) / sizeof(rows[0]); i++) {
+		uint32_t words[LOCK_WORDS] = {2, 0, 4711, 1};
+		bool other = i < sizeof(rows) / sizeof(rows[0]);
+
+		if (other)
+			words[rows[i].word] = rows[i].value;
+		assert_int_equal(owner_at(words, 0, PRIVATE_WAIT, 2, &flags), other ? 0 : 4711);
+	}
+}
+
+/* A process waits for a mutex whose owner, its child, has ended: of which it has not waited yet, or
+ * has. In shared memory the number may be that of another namespace. */
+static void test_the_ended_owner_of_a_shared_mutex_is_one_nobody_has_waited_for(void **state)
+{
+	uint32_t words[2 * LOCK_WORDS] = {0};
+	uint32_t *lock = words + LOCK_WORDS_BEFORE;
+	struct image image;
+	struct waffle_rec_halted halted = {
+		.tgid = (uint32_t)getpid(), .syscall = SYS_futex, .args = {(uintptr_t)lock, 0, 2}};
+	pid_t child = fork();
+	struct lock_owner found;
+	siginfo_t ended;
+
+	(void)state;
+	if (!child)
+		_exit(0);
+	waitid(P_PID, (id_t)child, &ended, WEXITED | WNOWAIT);
+	assert_int_equal(image_open(&image, getpid()), 0);
+	memcpy(lock, (uint32_t[]){2, 0, (uint32_t)child, 1}, 4 * sizeof(*lock));
+	for (int waited = 0; waited < 2; waited++) {
+		halted.args[1] = FUTEX_WAIT;
+		assert_true(lock_owner_find(&found, &image, &halted));
+		assert_int_equal(found.ended, waited ? 0 : child);
+		halted.args[1] = PRIVATE_WAIT;
+		assert_true(lock_owner_find(&found, &image, &halted));
+		assert_int_equal(found.ended, child);
+		waitpid(child, NULL, 0);
+	}
+	image_close(&image);
 }
 
 static void test_a_read_write_lock_has_an_owner_while_a_writer_holds_it(void **state)
@@ -131,6 +183,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_contended_mutex_has_its_owner),
+		cmocka_unit_test(test_words_that_no_mutex_has_name_no_owner),
+		cmocka_unit_test(
+			test_the_ended_owner_of_a_shared_mutex_is_one_nobody_has_waited_for),
 		cmocka_unit_test(test_a_read_write_lock_has_an_owner_while_a_writer_holds_it),
 		cmocka_unit_test(test_the_futex_word_of_a_robust_or_inheriting_lock_has_the_owner),
 		cmocka_unit_test(test_a_join_waits_for_the_thread_in_the_word),

@@ -1099,13 +1099,19 @@ static void test_a_wait_for_a_child_by_its_number_goes_on_with_that_child(void *
 	}
 }
 
-static void process_add(struct capture *capture, uint32_t pid, uint32_t ppid, const char *title)
+static void process_add_as(struct capture *capture, uint32_t pid, uint32_t ppid, const char *title,
+			   uint32_t flags)
 {
 	struct store_process process = {pid, ppid, CAPTURE_START, title};
 	struct error err = ERROR_INIT;
 
 	capture_must(store_writer_add_process(capture->writer, &process, &err), err);
-	named(capture, pid, pid, "t");
+	named_as(capture, pid, pid, "t", flags);
+}
+
+static void process_add(struct capture *capture, uint32_t pid, uint32_t ppid, const char *title)
+{
+	process_add_as(capture, pid, ppid, title, WAFFLE_TASK_TRACED_FLAG);
 }
 
 #define NR_WAITID 247
@@ -1482,15 +1488,43 @@ static void test_a_killed_process_may_have_a_lock_only_if_no_other_one_can(void 
 	}
 }
 
+/* Process 10 waits for any of its children. Of these, 20 and 21 wait for a lock that all share. 30
+ * is not traced: it may have the lock, or end. */
+static void test_a_child_that_is_not_traced_may_end_the_waits_of_a_family(void **state)
+{
+	(void)state;
+	for (int untraced = 0; untraced < 2; untraced++) {
+		struct capture capture;
+		char *text;
+
+		family_add(&capture, (uint32_t)-1, true);
+		if (untraced)
+			process_add_as(&capture, 30, 10, "cc", 0);
+		capture_load(&capture, END_TS);
+		text = text_of(&capture, hang_print_deadlocks);
+		assert_int_equal(!*text, untraced);
+		free(text);
+		capture_free(&capture);
+	}
+}
+
 static void test_an_open_wait_says_for_which_children_it_is(void **state)
 {
 	static const struct {
 		uint64_t number;
-		const char *text;
+		const char *text, *json; /* json NULL: no children */
 	} rows[] = {
-		{21, "t (10) blocked in wait4 for its child t (21), since"},
-		{(uint32_t)-1, "t (10) blocked in wait4 for its children t (20), t (21), since"},
-		{0, "t (10) blocked in wait4, since"}}; /* those of its group */
+		{21, "t (10) blocked in wait4 for its child t (21), since",
+		 "\"child_count\":1,\"children\":[{\"pid\":21,\"tid\":21,\"comm\":\"t\"}]"},
+		{(uint32_t)-1, "t (10) blocked in wait4 for its children t (20), t (21), since",
+		 "\"child_count\":2,\"children\":[{\"pid\":20,\"tid\":20,\"comm\":\"t\"},"
+		 "{\"pid\":21,\"tid\":21,\"comm\":\"t\"}]"},
+		/* Of another process, or ended. */
+		{22, "t (10) blocked in wait4, since", NULL},
+		{10, "t (10) blocked in wait4, since", NULL},
+		/* Those of its group. */
+		{0, "t (10) blocked in wait4, since", NULL},
+	};
 
 	(void)state;
 	for (size_t i = 0; i < LENGTH(rows); i++) {
@@ -1502,8 +1536,36 @@ static void test_an_open_wait_says_for_which_children_it_is(void **state)
 		text = text_of(&capture, print_waits);
 		assert_non_null(strstr(text, rows[i].text));
 		free(text);
+		text = text_of(&capture, print_json);
+		assert_non_null(strstr(text, rows[i].json ?: "\"open_waits\""));
+		assert_int_equal(strstr(text, "child") != NULL, rows[i].json != NULL);
+		free(text);
 		capture_free(&capture);
 	}
+}
+
+/* All threads of a process wait for any of its children. */
+static uint64_t children_ns(uint32_t count)
+{
+	struct capture capture;
+
+	capture_begin(&capture, true);
+	process_add(&capture, 10, 1, "t");
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t tid = 100000 + i, child = 200000 + i;
+
+		named_as(&capture, tid, 10, "t", WAFFLE_TASK_TRACED_FLAG);
+		hang_add(&capture,
+			 &(struct hung){.tid = tid, .syscall = NR_WAIT4, .lock = (uint32_t)-1});
+		process_add(&capture, child, 10, "t");
+	}
+	return find_ns(&capture);
+}
+
+static void test_many_threads_that_wait_for_many_children(void **state)
+{
+	(void)state;
+	check_growth(children_ns, 3000);
 }
 
 #define T WAFFLE_TASK_STOPPED
@@ -1609,20 +1671,33 @@ static void test_the_only_session_idle_in_a_transaction_may_hold_a_lock(void **s
 		const char *first, *second;
 		uint64_t moves_ts; /* when the first one goes on; 0: never */
 		const char *object;
+		const char *waits; /* the title of the one that waits; NULL: of the database shop */
 	} rows[] = {
 		{5, idle, "postgres: app shop 127.0.0.1(49033) idle", 0,
-		 "a lock in PostgreSQL: may be held by t (20), which is idle in a transaction"},
-		{5, idle, idle, 0, unknown},
+		 "a lock in PostgreSQL: may be held by t (20), which is idle in a transaction",
+		 NULL},
+		{5, idle, idle, 0, unknown, NULL},
 		{5, idle, "postgres: app store 127.0.0.1(49033) idle in transaction", 0,
-		 "a lock in PostgreSQL: may be held by t (20), which is idle in a transaction"},
+		 "a lock in PostgreSQL: may be held by t (20), which is idle in a transaction",
+		 NULL},
 		{5, "postgres: main: app shop [local] idle in transaction", "t", 0,
-		 "a lock in PostgreSQL: may be held by t (20), which is idle in a transaction"},
-		{5, "postgres: app store 127.0.0.1(49032) idle in transaction", "t", 0, unknown},
-		{5, idle, "t", 5000000, unknown},
+		 "a lock in PostgreSQL: may be held by t (20), which is idle in a transaction",
+		 NULL},
+		{5, "postgres: app store 127.0.0.1(49032) idle in transaction", "t", 0, unknown,
+		 NULL},
+		{5, idle, "t", 5000000, unknown, NULL},
 		{5, "postgres: app shop 127.0.0.1(49032) idle in transaction (aborted)", "t", 0,
-		 unknown},
-		{5, "cat idle in transaction", "t", 0, unknown},
-		{6, idle, "t", 0, unknown},
+		 unknown, NULL},
+		{5, "cat idle in transaction", "t", 0, unknown, NULL},
+		{6, idle, "t", 0, unknown, NULL},
+		/* Titles that say no database. */
+		{5, idle, "t", 0,
+		 "a lock in PostgreSQL: may be held by t (20), which is idle in a transaction",
+		 "postgres: parallel worker for PID 7"},
+		{5, idle, "t", 0,
+		 "a lock in PostgreSQL: may be held by t (20), which is idle in a transaction",
+		 "postgres: logical replication apply worker for subscription 1"},
+		{5, idle, "t", 0, unknown, "postgres: app other [local] UPDATE"},
 	};
 
 	(void)state;
@@ -1635,7 +1710,8 @@ static void test_the_only_session_idle_in_a_transaction_may_hold_a_lock(void **s
 		stacks_add(&capture);
 		process_add(&capture, 20, rows[i].parent, rows[i].first);
 		process_add(&capture, 21, 5, rows[i].second);
-		process_add(&capture, CAPTURE_PID, 5, "postgres: app shop 127.0.0.1(49036) UPDATE");
+		process_add(&capture, CAPTURE_PID, 5,
+			    rows[i].waits ?: "postgres: app shop 127.0.0.1(49036) UPDATE");
 		named(&capture, 10, CAPTURE_PID, "t");
 		hang_add(&capture, &hung);
 		waits(&capture, CAPTURE_START, 0, 20, 0, S, NR_EPOLL_WAIT, 7, 0, 0);
@@ -1686,7 +1762,9 @@ int main(void)
 		cmocka_unit_test(test_a_poll_of_pipes_goes_on_with_the_process_at_all_other_ends),
 		cmocka_unit_test(test_a_family_of_which_all_wait_for_each_other_may_hang),
 		cmocka_unit_test(test_a_killed_process_may_have_a_lock_only_if_no_other_one_can),
+		cmocka_unit_test(test_a_child_that_is_not_traced_may_end_the_waits_of_a_family),
 		cmocka_unit_test(test_an_open_wait_says_for_which_children_it_is),
+		cmocka_unit_test(test_many_threads_that_wait_for_many_children),
 		cmocka_unit_test(test_a_wait_for_a_child_by_its_number_goes_on_with_that_child),
 		cmocka_unit_test(test_a_wait_for_children_of_a_group_goes_on_with_none),
 		cmocka_unit_test(

@@ -58,9 +58,13 @@ static void check(const struct why_waiters *waiters, size_t number, uint32_t tid
 }
 
 /* How many wait, if the main thread 10 waits in the call for a file of that name, which is also
- * ready, until thread 12 wakes it. The process listens at socket 9. */
-static size_t waiting_in(int syscall, const char *name, const char *detail)
+ * ready, until thread 12 wakes it. The process listens at socket 9, and may be a client itself. */
+static size_t waiting_beside(int syscall, const char *name, const char *detail, bool asks)
 {
+	const struct store_object client = {.pid = CAPTURE_PID,
+					    .ino = 8,
+					    .name = "socket:[8]",
+					    .detail = "tcp 127.0.0.1:50000 <-> 127.0.0.1:81"};
 	const struct store_object listener = {
 		.pid = CAPTURE_PID, .ino = 9, .name = "socket:[9]", .detail = "tcp 127.0.0.1:80"};
 	struct error err = ERROR_INIT;
@@ -71,6 +75,8 @@ static size_t waiting_in(int syscall, const char *name, const char *detail)
 	begin(&capture);
 	object(&capture, name, detail);
 	capture_must(store_writer_add_object(capture.writer, &listener, &err), err);
+	if (asks)
+		capture_must(store_writer_add_object(capture.writer, &client, &err), err);
 	named(&capture, 10, 10, "main");
 	gets(&capture, 2 * US + 10, 3, 0, 10, 0, 0, 0);
 	waits(&capture, 1 * MS, 3, 10, 0, S, syscall, 3, 2, 0);
@@ -83,7 +89,13 @@ static size_t waiting_in(int syscall, const char *name, const char *detail)
 	return count;
 }
 
-/* A server waits for whoever asks it next, a client for the answer. */
+static size_t waiting_in(int syscall, const char *name, const char *detail)
+{
+	return waiting_beside(syscall, name, detail, false);
+}
+
+/* A server waits for whoever asks it next, a client for the answer. An event loop that both listens
+ * and asks may wait for an answer. */
 static void test_servers_that_wait_for_a_request_are_not_listed(void **state)
 {
 	const char *socket = "socket:[7]";
@@ -109,6 +121,9 @@ static void test_servers_that_wait_for_a_request_are_not_listed(void **state)
 		waiting_in(NR_EPOLL_WAIT, "anon_inode:[eventpoll]", "pipe:[4], socket:[5]"), 1);
 	assert_int_equal(
 		waiting_in(NR_EPOLL_WAIT, "anon_inode:[eventpoll]", "pipe:[4], socket:[9]"), 0);
+	assert_int_equal(waiting_beside(NR_EPOLL_WAIT, "anon_inode:[eventpoll]",
+					"socket:[8], socket:[9]", true),
+			 1);
 }
 
 /* A worker waits for the main thread of a server. If that waits for any client, until it has

@@ -6,9 +6,6 @@
 #include "util/map.h"
 #include "util/memory.h"
 
-/* The status of wait(2) has the signal in these bits. */
-#define STATUS_SIGNAL 0x7f
-
 /* A process that a signal ended. */
 struct end {
 	uint32_t comm, ppid, signo, thread;
@@ -42,8 +39,7 @@ static int killed_compare(const void *left, const void *right)
 
 static bool is_killed(const struct model_thread *thread)
 {
-	return thread->traced && !thread->own && thread->exit_ts && thread->tid == thread->pid &&
-	       thread->exit_code & STATUS_SIGNAL;
+	return thread->tid == thread->pid && model_thread_signal(thread);
 }
 
 static struct end end_of(const struct model *model, uint32_t index)
@@ -54,7 +50,7 @@ static struct end end_of(const struct model *model, uint32_t index)
 
 	return (struct end){.comm = thread->comm,
 			    .ppid = process ? process->ppid : 0,
-			    .signo = (uint32_t)thread->exit_code & STATUS_SIGNAL,
+			    .signo = model_thread_signal(thread),
 			    .thread = index,
 			    .lived_ns = born ? thread->exit_ts - thread->born_ts : 0};
 }

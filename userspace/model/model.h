@@ -517,6 +517,14 @@ static inline uint32_t model_thread_kind(const struct model *model, uint32_t thr
 	return of->kind ? of->kind : of->comm;
 }
 const char *model_thread_kind_name(const struct model *model, uint32_t thread);
+/* The signal that ended a traced thread which is not one of the capture's own; 0: none did, or it
+ * goes on. The status of wait(2) has it in the lowest seven bits. */
+static inline uint32_t model_thread_signal(const struct model_thread *thread)
+{
+	return thread->traced && !thread->own && thread->exit_ts
+		       ? (uint32_t)thread->exit_code & 0x7f
+		       : 0;
+}
 /* The number that the host itself gives a process or thread. */
 static inline uint32_t model_pid_real(const struct model *model, uint32_t pid)
 {

@@ -201,7 +201,10 @@ static const struct record_field open_wait_fields[] = {
 	FIELD(waffle_rec_open_wait, tracer_pid, PID,
 	      "the process that traces the thread, and has stopped it (ptrace(2)); 0: none"),
 	FIELD(waffle_rec_open_wait, ended_tid, PID,
-	      "the thread that holds the lock, a mutex of glibc, and has ended; 0: unknown"),
+	      "the thread that holds the lock, a mutex of glibc, and has ended, as the words at "
+	      "the "
+	      "futex look: it is certain only if the wait is in `pthread_mutex_lock()`; 0: "
+	      "unknown"),
 	FIELD(waffle_rec_open_wait, tracer_comm, TEXT, "name of the process `tracer_pid`"),
 };
 

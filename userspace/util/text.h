@@ -10,4 +10,18 @@ static inline bool text_begins(const char *text, const char *prefix)
 	return !strncmp(text, prefix, strlen(prefix));
 }
 
+/* Compares texts without the digits in them, as strcmp() does: the threads of a pool are "loader-1"
+ * and "loader-2". */
+static inline int text_compare_without_numbers(const char *a, const char *b)
+{
+	const char *digits = "0123456789";
+
+	for (;; a++, b++) {
+		a += strspn(a, digits);
+		b += strspn(b, digits);
+		if (*a != *b || !*a)
+			return (unsigned char)*a - (unsigned char)*b;
+	}
+}
+
 #endif

@@ -32,8 +32,9 @@ struct why_query {
 	const char *name; /* NULL: spans of any name */
 	uint64_t span_id; /* 0: spans of any id */
 	uint32_t tid;     /* 0: spans; otherwise this thread from from_ts to to_ts */
-	/* why_pick() found spans to explain if the user chose nothing. False: it chose the busiest
-	 * thread, because there are no spans, or only small ones (why_small_spans_internal.h). */
+	/* why_pick() found spans to explain if the user chose nothing. Not set if it chose a
+	 * thread, because there are no spans, or only small ones (why_small_spans_internal.h), nor
+	 * with --thread. */
 	bool has_spans;
 	bool stuck;       /* why_pick() chose `tid`, because it hangs and no thread does much */
 	bool asks;        /* why_pick() chose `tid`, which asks for what the spans answer */

@@ -57,8 +57,7 @@
 	      "the waiting thread; the timer")                                                     \
 	CAUSE(PIPE, "pipe", "the other end of a pipe", RED, "files", COUNT, END,                   \
 	      "the other end computed, or is not recorded; a named pipe, a POSIX message queue "   \
-	      "and "                                                                               \
-	      "a terminal are pipes",                                                              \
+	      "and a terminal are pipes",                                                          \
 	      "the other end's thread, if known; not the kernel's worker that passes on a "        \
 	      "terminal's input")                                                                  \
 	CAUSE(SOCKET, "socket", "the peer of a socket", RED, "files", COUNT, END,                  \

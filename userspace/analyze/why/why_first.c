@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyze/why/why_first_internal.h"
 
-#include <string.h>
-
 #include "analyze/why/hang/why_hang.h"
 #include "analyze/why/lookup/why_go.h"
 #include "analyze/why/lookup/why_jvm.h"

@@ -8,6 +8,7 @@
 #include "analyze/why/why_examined_internal.h"
 #include "target/process/descriptors.h"
 #include "util/memory.h"
+#include "util/text.h"
 
 /* Who waits for the thread for less than this part of the time is not listed. */
 #define LISTED_PARTS 10
@@ -123,19 +124,6 @@ static const char *name_of(const struct why_waiters *waiters, size_t number)
 	return model_thread_name(why->model, why->instances.data[instance].thread);
 }
 
-/* Compares names without their numbers: the threads of a pool are "loader-1" and "loader-2". */
-static bool is_same_name(const char *a, const char *b)
-{
-	const char *digits = "0123456789";
-
-	for (;; a++, b++) {
-		a += strspn(a, digits);
-		b += strspn(b, digits);
-		if (*a != *b || !*a)
-			return *a == *b;
-	}
-}
-
 /* The system call in which it waits; -1: it is in none, or waits for a CPU. */
 static int call_of(const struct why *why, const struct why_waiter *waiter)
 {
@@ -155,7 +143,7 @@ static void keep_names_once(struct why_waiters *waiters)
 		size_t k = 0;
 
 		while (k < kept &&
-		       (!is_same_name(name_of(waiters, k), name_of(waiters, i)) ||
+		       (text_compare_without_numbers(name_of(waiters, k), name_of(waiters, i)) ||
 			call_of(waiters->why, &list[k]) != call_of(waiters->why, &list[i])))
 			k++;
 		if (k < kept)

@@ -12,13 +12,19 @@
 #define LOCK_PI2 13u /* FUTEX_LOCK_PI2, which older headers lack */
 #define MUTEX_CONTENDED 2u
 #define MUTEX_KIND_MAX 0x3ffu /* type, and flags such as robust, protocol, shared, elision */
-#define RWLOCK_USED 2u        /* PTHREAD_RWLOCK_FUTEX_USED: somebody waits */
+/* The kernel gives no thread a higher number (PID_MAX_LIMIT). What looks like an owner may be any
+ * word of the program's memory. */
+#define TID_LIMIT (4u << 20)
+#define RWLOCK_USED 2u /* PTHREAD_RWLOCK_FUTEX_USED: somebody waits */
 #define RWLOCK_FLAGS_MAX 2u
 
-/* struct __pthread_mutex_s, in words from the futex on: lock, count, owner, nusers, kind. */
+/* struct __pthread_mutex_s, in words from the futex on: lock, count, owner, nusers, kind, one of
+ * spinning and elision, and a list of two pointers, which only robust ones are in. */
 static uint32_t mutex_owner(const uint32_t *mutex)
 {
-	bool plausible = mutex[0] == MUTEX_CONTENDED && mutex[3] && mutex[4] <= MUTEX_KIND_MAX;
+	bool listed = mutex[6] | mutex[7] | mutex[8] | mutex[9];
+	bool plausible = mutex[0] == MUTEX_CONTENDED && mutex[3] && mutex[3] <= TID_LIMIT &&
+			 mutex[4] <= MUTEX_KIND_MAX && !listed;
 
 	return plausible ? mutex[2] : 0;
 }
@@ -86,16 +92,18 @@ static uint32_t owner_thread(pid_t pid, uint32_t seen)
 	return search.tid;
 }
 
-/* The kernel gives no thread a higher number (PID_MAX_LIMIT). What looks like an owner may be any
- * word of the program's memory. */
-#define TID_LIMIT (4u << 20)
-
 /* Whether the owner of a mutex has ended. If the process is in a namespace of its own, we can't
- * tell by the number that it sees. */
-static bool owner_has_ended(pid_t pid, uint32_t seen, uint32_t flags)
+ * tell by the number that it sees. In memory that processes share, the owner may have been in
+ * another one, where it had another number. There it has to be a process that its parent has not
+ * waited for. */
+static bool owner_has_ended(pid_t pid, uint32_t seen, uint32_t flags, bool shared)
 {
-	return flags == WAFFLE_OPEN_WAIT_MUTEX && seen < TID_LIMIT &&
-	       process_has_tid(pid, (uint32_t)pid) && process_has_ended((pid_t)seen);
+	int status;
+
+	if (flags != WAFFLE_OPEN_WAIT_MUTEX || seen > TID_LIMIT ||
+	    !process_has_tid(pid, (uint32_t)pid))
+		return false;
+	return shared ? process_is_zombie((pid_t)seen, &status) : process_has_ended((pid_t)seen);
 }
 
 bool lock_owner_find(struct lock_owner *lock, const struct image *image,
@@ -117,7 +125,9 @@ bool lock_owner_find(struct lock_owner *lock, const struct image *image,
 		memset(words, 0, LOCK_WORDS_BEFORE * sizeof(uint32_t));
 	seen = lock_owner_of(words, halted->args, &lock->flags);
 	lock->tid = seen ? owner_thread((pid_t)halted->tgid, seen) : 0;
-	if (!lock->tid && seen && owner_has_ended((pid_t)halted->tgid, seen, lock->flags))
+	if (!lock->tid && seen &&
+	    owner_has_ended((pid_t)halted->tgid, seen, lock->flags,
+			    !(halted->args[1] & FUTEX_PRIVATE_FLAG)))
 		lock->ended = seen;
 	if (!lock->tid && !lock->ended)
 		lock->flags = 0;

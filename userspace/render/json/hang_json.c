@@ -49,19 +49,27 @@ static const char *awaited_text(const struct why_hung *hung)
 	}
 }
 
-static void children_json(struct json *json, const struct model *model,
-			  const struct model_open_wait *wait)
+static void children_json(struct json *json, const struct why_hangs *hangs,
+			  const struct model *model, const struct model_open_wait *wait)
 {
 	uint32_t children[WHY_CHILDREN];
-	uint32_t count = why_hang_children(model, wait, children);
+	uint32_t count = why_hang_children(hangs, model, wait, children);
 
 	if (!count)
 		return;
 	json_field_u64(json, "child_count", count);
-	why_thread_json(json, model, "child", children[0]);
+	json_key(json, "children");
+	json_array_begin(json);
+	for (uint32_t i = 0; i < count && i < WHY_CHILDREN; i++) {
+		json_object_begin(json);
+		why_thread_fields(json, model, children[i]);
+		json_object_end(json);
+	}
+	json_array_end(json);
 }
 
-static void wait_json(struct json *json, const struct why_hung *hung, const struct hang_view *view)
+static void wait_json(struct json *json, const struct why_hangs *hangs, const struct why_hung *hung,
+		      const struct hang_view *view)
 {
 	const struct model_open_wait *wait = &view->model->open_waits.data[hung->wait];
 
@@ -94,7 +102,7 @@ static void wait_json(struct json *json, const struct why_hung *hung, const stru
 	else
 		json_u64(json, hung->deadlock);
 	json_field_bool(json, "stuck", hung->stuck);
-	children_json(json, view->model, wait);
+	children_json(json, hangs, view->model, wait);
 	if (wait->tracer != MODEL_NONE)
 		why_thread_json(json, view->model, "tracer", wait->tracer);
 	stack_json(json, view, "user_stack", wait->user_stack, wait->ts);
@@ -116,6 +124,6 @@ void hang_json(struct json *json, const struct why_hangs *hangs, const struct ha
 	json_key(json, "open_waits");
 	json_array_begin(json);
 	for (size_t i = 0; i < hangs->waits.len; i++)
-		wait_json(json, &hangs->waits.data[i], view);
+		wait_json(json, hangs, &hangs->waits.data[i], view);
 	json_array_end(json);
 }

@@ -106,7 +106,7 @@ static uint32_t ended_owner(const struct hang_printer *printer, const struct mod
 static void put_children(const struct hang_printer *printer, const struct model_open_wait *wait)
 {
 	uint32_t children[WHY_CHILDREN];
-	uint32_t count = why_hang_children(printer->model, wait, children);
+	uint32_t count = why_hang_children(printer->hangs, printer->model, wait, children);
 
 	if (count)
 		fputs(count > 1 ? " for its children " : " for its child ", printer->out);
@@ -355,8 +355,7 @@ void hang_print_waits(const struct why_hangs *hangs, const struct hang_view *vie
 		const struct why_hung *hung = &hangs->waits.data[i];
 		bool is_owned = hung->owner != MODEL_NONE || hung->stuck;
 
-		if (hung->deadlock != MODEL_NONE || hung->awaits == WHY_AWAITS_NOTHING ||
-		    hung->awaits == WHY_AWAITS_ENDED)
+		if (hung->deadlock != MODEL_NONE || why_awaits_in_vain(hung->awaits))
 			continue;
 		if (!view->all && (is_owned ? owned >= OWNED_SHOWN : shown >= WAITS_SHOWN)) {
 			more++;

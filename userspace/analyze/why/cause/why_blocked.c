@@ -799,7 +799,7 @@ static void find_waiting(struct why_walk *walk, struct why_blocked *blocked)
 }
 
 /* Whether a server waits for a client, or for the next request of one. */
-static bool is_server_idle(const struct why_walk *walk, const struct why_blocked *blocked)
+static bool is_server_idle(struct why_walk *walk, const struct why_blocked *blocked)
 {
 	const char *call = blocked->facts.syscall;
 
@@ -807,7 +807,9 @@ static bool is_server_idle(const struct why_walk *walk, const struct why_blocked
 		return false;
 	return !strcmp(call, "accept") || !strcmp(call, "accept4") ||
 	       ((blocked->kind == WAIT_SOCKET || blocked->kind == WAIT_POLL) &&
-		blocked->facts.object && why_is_of_server(walk, blocked->facts.object));
+		blocked->facts.object &&
+		why_is_of_server(walk, blocked->facts.object,
+				 walk->model->threads.data[blocked->thread].pid));
 }
 
 /* A server that has not answered may wait for a process that is stopped. */

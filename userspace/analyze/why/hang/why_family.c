@@ -13,7 +13,9 @@
 struct process_family {
 	uint32_t threads, waiting; /* living ones; those that wait for others of the family */
 	uint32_t shared;           /* those that wait for a lock that processes share */
-	bool outside; /* the oldest process waits for one: it may share that with its parent */
+	/* The oldest process waits for one, which it may share with its parent; or there is a child
+	 * that is not traced. */
+	bool outside;
 };
 
 /* The parent of a process, if it is traced; MODEL_NONE: it is not. */
@@ -54,7 +56,8 @@ static uint32_t *heads_new(const struct model *model)
 }
 
 /* Whether only a thread of the family can end a wait that was there when the capture began. */
-static bool waits_within(const struct model *model, const struct why_hung *hung)
+static bool waits_within(const struct why_hangs *hangs, const struct model *model,
+			 const struct why_hung *hung)
 {
 	const struct model_open_wait *wait = &model->open_waits.data[hung->wait];
 	uint32_t children[WHY_CHILDREN];
@@ -62,7 +65,7 @@ static bool waits_within(const struct model *model, const struct why_hung *hung)
 	if (!wait->before)
 		return false;
 	return wait->flags & WAFFLE_OPEN_WAIT_INSIDE || hung->awaits == WHY_AWAITS_SHARED ||
-	       why_hang_children(model, wait, children);
+	       why_hang_children(hangs, model, wait, children);
 }
 
 static const struct why_hung *hung_of(const struct why_hangs *hangs, const struct model *model,
@@ -93,11 +96,24 @@ static void families_fill(struct process_family *families, const uint32_t *heads
 		family = &families[heads[process]];
 		hung = hung_of(hangs, model, i);
 		family->threads++;
-		if (!hung || !waits_within(model, hung))
+		if (!hung || !waits_within(hangs, model, hung))
 			continue;
 		family->waiting++;
 		family->shared += hung->awaits == WHY_AWAITS_SHARED;
 		family->outside |= hung->awaits == WHY_AWAITS_SHARED && heads[process] == process;
+	}
+}
+
+/* A child that is not traced may end a wait: of its parent, or for a lock that it shares. */
+static void families_add_untraced(struct process_family *families, const uint32_t *heads,
+				  const struct why_hangs *hangs, const struct model *model)
+{
+	for (size_t i = 0; i < hangs->children.len; i++) {
+		const struct why_child *child = &hangs->children.data[i];
+		uint32_t parent = map_get(&model->pids, child->ppid);
+
+		if (parent < model->processes.len && !model->threads.data[child->thread].traced)
+			families[heads[parent]].outside = true;
 	}
 }
 
@@ -139,6 +155,7 @@ void why_families_find(struct why_hangs *hangs, const struct model *model)
 		memory_zeroed(model->processes.len + 1, sizeof(*families));
 
 	families_fill(families, heads, hangs, model);
+	families_add_untraced(families, heads, hangs, model);
 	for (uint32_t i = 0; i < model->processes.len; i++)
 		if (is_stuck(&families[i]))
 			vec_add(&hangs->standstills,

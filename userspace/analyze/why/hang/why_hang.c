@@ -188,6 +188,7 @@ void why_hangs_find(struct why_hangs *hangs, const struct model *model, struct s
 	}
 	deadlocks_find(hangs);
 	if (hangs->waits.len) {
+		why_children_find(hangs, model);
 		why_standstills_find(hangs, model, names);
 		waits_sort(hangs, model, names);
 	}
@@ -198,4 +199,5 @@ void why_hangs_free(struct why_hangs *hangs)
 	vec_free(&hangs->waits);
 	vec_free(&hangs->deadlocks);
 	vec_free(&hangs->standstills);
+	vec_free(&hangs->children);
 }

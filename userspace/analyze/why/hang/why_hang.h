@@ -30,6 +30,12 @@ enum why_awaited {
 	WHY_AWAITS_NOTHING, /* the C library stopped the thread: the kernel refused its lock */
 };
 
+/* Whether a wait can't end, whatever the other threads do. */
+static inline bool why_awaits_in_vain(enum why_awaited awaits)
+{
+	return awaits == WHY_AWAITS_NOTHING || awaits == WHY_AWAITS_ENDED;
+}
+
 /* An open wait. */
 struct why_hung {
 	uint32_t wait; /* index in model.open_waits */
@@ -62,14 +68,21 @@ struct why_standstill {
 	bool family;
 };
 
+/* A process that lives when the capture ends, and its parent. */
+struct why_child {
+	uint32_t ppid, pid;
+	uint32_t thread; /* the main one */
+};
+
 struct why_hangs {
 	/* Those in a deadlock first, in its order; then those that the C library stopped, and those
 	 * for a lock whose owner has ended; then others that are stuck; then those with an owner;
-	 * then uninterruptible ones; then the others, those of the
-	 * JVM's own threads at last. Of each kind the longest first. */
+	 * then uninterruptible ones; then the others, those of the JVM's own threads last. Of each
+	 * kind the longest first. */
 	VEC(struct why_hung) waits;
 	VEC(struct why_deadlock) deadlocks;
 	VEC(struct why_standstill) standstills; /* without processes that have one of the others */
+	VEC(struct why_child) children;         /* by parent, then by number */
 	uint32_t stopped; /* the number of threads that the C library stopped */
 	uint32_t ended;   /* the number of those that wait for a lock of a thread that has ended */
 };
@@ -111,8 +124,8 @@ bool why_wanted_children(struct why_wanted_children *wanted, const char *syscall
 /* The children that a thread waits for in wait4(2) or waitid(2), as far as the capture has them:
  * the one whose number it has given, or all that live, if any of them ends the wait. Returns their
  * number, and the main threads of the first ones. */
-uint32_t why_hang_children(const struct model *model, const struct model_open_wait *wait,
-			   uint32_t children[WHY_CHILDREN]);
+uint32_t why_hang_children(const struct why_hangs *hangs, const struct model *model,
+			   const struct model_open_wait *wait, uint32_t children[WHY_CHILDREN]);
 
 /* Whether a process that has ended may have left a lock to the other children of its parent: none
  * of them began later, and each waits for a lock that processes share, or only for others of its

@@ -10,12 +10,6 @@
 enum why_awaited why_awaited_by(const struct model *model, struct stack_names *names,
 				const struct model_open_wait *wait);
 
-/* Whether a wait can't end, whatever the other threads do. */
-static inline bool why_awaits_in_vain(enum why_awaited awaits)
-{
-	return awaits == WHY_AWAITS_NOTHING || awaits == WHY_AWAITS_ENDED;
-}
-
 /* Whether a wait of a process's only thread can never end: it is for a lock, or for something else
  * that only another thread could do. */
 static inline bool why_awaits_lock(enum why_awaited awaits)
@@ -28,6 +22,9 @@ static inline bool why_hang_is_alive(const struct model_thread *thread)
 {
 	return thread->traced && !thread->track && !thread->gone && !thread->exit_ts;
 }
+
+/* Fills hangs->children. In why_children.c. */
+void why_children_find(struct why_hangs *hangs, const struct model *model);
 
 /* The same for processes that wait for each other and for their children: marks the waits for a
  * lock that they share. In why_family.c. */

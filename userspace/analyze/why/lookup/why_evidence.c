@@ -240,7 +240,8 @@ void why_evidence_init(struct why_walk *walk, const struct why_walk *like)
 	}
 }
 
-static uint32_t stack_hints(const struct why_walk *walk, uint32_t number)
+/* All hints of the functions in a kernel stack. */
+static uint32_t hints_in(const struct why_walk *walk, uint32_t number)
 {
 	const struct store_stack *stack = store_reader_stack(walk->model->reader, number);
 	uint32_t hints = 0;
@@ -249,22 +250,19 @@ static uint32_t stack_hints(const struct why_walk *walk, uint32_t number)
 		uint32_t found = map_get(&walk->kernel_hints, stack->addresses[i]);
 
 		if (found != MAP_NONE)
-			hints |= found & ~WHY_HINT_FAULT;
+			hints |= found;
 	}
 	return hints;
 }
 
+static uint32_t stack_hints(const struct why_walk *walk, uint32_t number)
+{
+	return hints_in(walk, number) & ~WHY_HINT_FAULT;
+}
+
 bool why_stack_is_fault(const struct why_walk *walk, uint32_t number)
 {
-	const struct store_stack *stack = store_reader_stack(walk->model->reader, number);
-
-	for (uint32_t i = 0; stack && i < stack->count; i++) {
-		uint32_t found = map_get(&walk->kernel_hints, stack->addresses[i]);
-
-		if (found != MAP_NONE && found & WHY_HINT_FAULT)
-			return true;
-	}
-	return false;
+	return hints_in(walk, number) & WHY_HINT_FAULT;
 }
 
 /* Limit of kernel frames per stack; the kernel takes at most 127. */

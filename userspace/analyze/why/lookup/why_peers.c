@@ -122,9 +122,6 @@ static void note_child(struct why_walk *walk, const struct model_process *proces
 									 : NO_PEER);
 }
 
-/* The status of wait(2) has the signal in these bits. */
-#define STATUS_SIGNAL 0x7f
-
 /* Notes the process as the only child of its parent that a signal ended, or that there are several.
  */
 static void note_killed(struct why_walk *walk, const struct model_process *process)
@@ -135,7 +132,7 @@ static void note_killed(struct why_walk *walk, const struct model_process *proce
 						    : NULL;
 	bool several = map_get(&walk->killed, process->ppid) != MAP_NONE;
 
-	if (process->ppid && thread && thread->exit_ts && thread->exit_code & STATUS_SIGNAL)
+	if (process->ppid && thread && model_thread_signal(thread))
 		map_put(&walk->killed, process->ppid, several ? NO_PEER : process->main_thread);
 }
 
@@ -150,6 +147,19 @@ static const char *title_of(const struct why_walk *walk, const struct model_proc
 	return strtab_get(walk->model->strings, process->cmdline);
 }
 
+/* Whether a word of a title is the client of a session: "[local]" or "127.0.0.1(49032)". The titles
+ * of other processes have no such word there: "postgres: parallel worker for PID 7". */
+static bool is_client(const char *word)
+{
+	const char *local = "[local]";
+	size_t len = strcspn(word, " "), host = strcspn(word, "( ");
+
+	if (len == strlen(local) && text_begins(word, local))
+		return true;
+	return host && host + 2 < len && word[len - 1] == ')' &&
+	       host + 1 + strspn(word + host + 1, "0123456789") == len - 1;
+}
+
 /* The text of the database of a session; 0: the title does not say it. */
 static uint32_t database_of(const struct why_walk *walk, const struct model_process *process)
 {
@@ -161,7 +171,8 @@ static uint32_t database_of(const struct why_walk *walk, const struct model_proc
 	name = strstr(title, ": ");
 	name = strchr(name ? name + strlen(": ") : title, ' ');
 	end = name ? strchr(++name, ' ') : NULL;
-	return end ? strtab_put(walk->why->texts, name, (size_t)(end - name)) : 0;
+	return end && is_client(end + 1) ? strtab_put(walk->why->texts, name, (size_t)(end - name))
+					 : 0;
 }
 
 /* The sessions of a PostgreSQL, with one database or, if that is 0, with any. */
@@ -451,12 +462,12 @@ static bool watches_listener(const struct why_walk *walk, const char *watched)
 	return false;
 }
 
-bool why_is_of_server(const struct why_walk *walk, const struct store_object *object)
+bool why_is_of_server(struct why_walk *walk, const struct store_object *object, uint32_t pid)
 {
 	const char *list = strstr(object->name, DESCRIPTOR_LIST);
 
 	if (descriptor_is_epoll(object->name))
-		return watches_listener(walk, object->detail);
+		return watches_listener(walk, object->detail) && !why_is_asker(walk, pid);
 	/* A Unix socket with a name is most often the server's end: few clients bind theirs. */
 	if (descriptor_is_socket(object->name))
 		return text_begins(object->detail, "unix ") ||
@@ -685,7 +696,7 @@ uint32_t why_killed_sibling(const struct why_walk *walk, uint32_t thread)
 
 uint32_t why_killed_by(const struct model *model, uint32_t thread)
 {
-	return (uint32_t)model->threads.data[thread].exit_code & STATUS_SIGNAL;
+	return model_thread_signal(&model->threads.data[thread]);
 }
 
 uint32_t why_idle_session(const struct why_walk *walk, uint32_t thread, uint64_t until_ts)

@@ -15,8 +15,9 @@ enum why_tcp_side { WHY_SIDE_UNKNOWN, WHY_SIDE_CLIENT, WHY_SIDE_SERVER };
 enum why_tcp_side why_socket_side(const struct why_walk *walk, const struct store_object *object);
 /* Whether a thread that waits for the object waits for any client: the object is a socket that
  * listens, a server's end of a connection, a UDP socket at a known port, or the list of a poll()
- * with a socket that listens. */
-bool why_is_of_server(const struct why_walk *walk, const struct store_object *object);
+ * with a socket that listens; or an epoll with one, unless its process `pid` asks others: it may
+ * wait for their answers. */
+bool why_is_of_server(struct why_walk *walk, const struct store_object *object, uint32_t pid);
 /* Whether a process is itself the client of a connection, as a proxy is. */
 bool why_is_asker(struct why_walk *walk, uint32_t pid);
 /* Whether the capture has a wait of a thread at the other end. If not, why_socket_peer() knows only

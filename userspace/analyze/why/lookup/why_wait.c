@@ -8,8 +8,8 @@
 #include "analyze/why/lookup/why_meaning.h"
 #include "target/process/descriptors.h"
 #include "util/memory.h"
-#include "util/text.h"
 #include "util/syscall_names.h"
+#include "util/text.h"
 
 static const struct {
 	enum wait_call call;

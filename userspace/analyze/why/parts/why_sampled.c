@@ -29,10 +29,11 @@ static bool is_own_work(const struct why_verdict *verdict, const struct why_step
 static bool is_wanted(const struct why_walk *walk, const struct why_sampling *sampling,
 		      const struct model_sample *sample)
 {
-	bool fault = sample->kernel && why_stack_is_fault(walk, sample->kernel_stack);
+	bool fault;
 
 	if (!sampling->faults && sample->ts >= sampling->faults_from_ts)
 		return true;
+	fault = sample->kernel && why_stack_is_fault(walk, sample->kernel_stack);
 	return fault == sampling->faults;
 }
 
@@ -42,7 +43,8 @@ void why_sampled_add(struct why_walk *walk, struct why_sum *sum, const struct wh
 	const struct why_sampling *sampling = &verdict->sampling;
 	const struct model *model = walk->model;
 
-	if (!model->samples.len || !is_own_work(verdict, step))
+	if (!model->samples.len || sampling->from_ts == sampling->to_ts ||
+	    !is_own_work(verdict, step))
 		return;
 	for (size_t i = sample_after(walk, step->thread, sampling->from_ts);
 	     i < model->samples.len && model->samples.data[i].thread == step->thread &&

@@ -22,6 +22,7 @@
 #include "analyze/why/why_walk_types.h"
 #include "target/process/descriptors.h"
 #include "util/memory.h"
+#include "util/text.h"
 
 struct why_instance why_span_instance(const struct model *model, uint32_t index)
 {
@@ -358,17 +359,6 @@ static bool is_of_pool(const struct why_walk *walk, const struct why_sum *sum)
 	       is_of_worker(walk->model, sum);
 }
 
-/* Compares names without their numbers. */
-static int pool_compare(const char *a, const char *b)
-{
-	for (;; a++, b++) {
-		a += strspn(a, DIGITS);
-		b += strspn(b, DIGITS);
-		if (*a != *b || !*a)
-			return (unsigned char)*a - (unsigned char)*b;
-	}
-}
-
 /* Stands for all futexes without a name that threads wait for in one place. */
 #define SOME_FUTEX UINT32_MAX
 
@@ -400,7 +390,7 @@ static int pool_kin(const struct model *model, const struct why_sum *a, const st
 		       ?: compare(pool_pid(model, a), pool_pid(model, b))
 			       ?: compare(model_host_of(model, a->part.thread),
 					  model_host_of(model, b->part.thread))
-				       ?: pool_compare(model_thread_name(model, a->part.thread),
+				       ?: text_compare_without_numbers(model_thread_name(model, a->part.thread),
 						       model_thread_name(model, b->part.thread));
 }
 
