@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The sources that --sources selects, and the names of open files. */
 #include <errno.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -497,8 +496,10 @@ static void *trace(void *arg)
 {
 	pid_t *child = arg;
 
-	if (ptrace(PTRACE_ATTACH, *child, NULL, NULL) || waitpid(*child, NULL, __WALL) != *child)
-		return (void *)1;
+	if (ptrace(PTRACE_ATTACH, *child, NULL, NULL))
+		return (void *)(intptr_t)errno;
+	if (waitpid(*child, NULL, __WALL) != *child)
+		return (void *)-1;
 	*child = process_tracer(*child);
 	return NULL;
 }
@@ -520,6 +521,8 @@ static void test_the_tracer_of_a_thread_is_a_process(void **state)
 	assert_int_equal(pthread_join(thread, &failed), 0);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
+	if ((intptr_t)failed == ENOSYS)
+		return; /* an emulator, in which nobody can trace */
 	assert_null(failed);
 	assert_int_equal(tracer, getpid());
 }

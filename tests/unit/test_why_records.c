@@ -424,7 +424,7 @@ static void test_stacks_decide_what_calls_and_files_do_not_tell(void **state)
 		 "NVIDIA's driver"},
 		/* The thread that thaws it may not be the one that froze it. */
 		{"schedule get_signal", NR_NONE, 0, 12, 12, "stopped", "likely",
-		 "its cgroup was frozen", "waits for its cgroup to be thawed"},
+		 "thawed ? (10), whose cgroup was frozen", "waits for its cgroup to be thawed"},
 		{"schedule rpc_wait_bit_killable nfs_file_read", NR_READ, 0, 0, 0, "socket",
 		 "likely", "", "waits for the answer of the NFS server, NFS"},
 		/* A lock that an interrupt let go says nothing. */

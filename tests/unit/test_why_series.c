@@ -1118,7 +1118,8 @@ static void test_another_wait_that_a_freezer_ends_is_unknown(void **state)
 	wait_of(&capture, 1, 10, 5, NR_FUTEX, 0x7000, FUTEX_COND, 0, 12, 0);
 	wake_details(&capture, 5 * MS, 12, 11, 1, 0);
 	why = end(&capture, 5);
-	check_part(why, 0, "stopped", 4 * MS - 10, 12, "unknown", "its cgroup was frozen");
+	check_part(why, 0, "stopped", 4 * MS - 10, 12, "unknown",
+		   "thawed ? (10), whose cgroup was frozen");
 	done(&capture, why);
 }
 
