@@ -87,9 +87,13 @@ struct why_verdict why_blocked_at_freeze(struct why_walk *walk, struct why_block
 {
 	bool thread = blocked->waker.thread != MODEL_NONE && !blocked->waker.interrupt;
 
+	/* A client's request would have woken the thread at once. */
+	bool asked = blocked->link &&
+		     (blocked->link->kind == WAIT_SOCKET || blocked->link->kind == WAIT_POLL);
 	/* Without the freezer's stack, the thread may have waited for something else most of the
 	 * time. */
-	bool frozen = blocked->stack.meaning.rule == MEANING_FROZEN || blocked->kind == WAIT_SLEEP;
+	bool frozen = blocked->stack.meaning.rule == MEANING_FROZEN ||
+		      blocked->kind == WAIT_SLEEP || asked;
 
 	blocked->object = frozen_text(walk, blocked, thread);
 	/* Who thaws the cgroup need not be who has frozen it. */
