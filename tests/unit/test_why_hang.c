@@ -1435,17 +1435,22 @@ static void test_a_family_of_which_all_wait_for_each_other_may_hang(void **state
 	}
 }
 
-/* Process 20 waits for a lock that it shares with 21, in which 22 has ended by a signal. */
+/* Process 20 waits for a lock that it shares with 10, 21 and 22, which a signal has ended. */
 static void test_a_killed_process_may_have_a_lock_only_if_no_other_one_can(void **state)
 {
 	static const struct {
 		int syscall;
 		uint32_t stack;
 		uint64_t born_ts; /* of 21 */
+		int parent_call;
+		bool untraced; /* there is a child that is not traced */
 		bool may;
-	} rows[] = {{NR_FUTEX, PY_SHARED_LOCK, 1, true},
-		    {NR_READ, 0, 1, false}, /* a worker of a pool has the lock while it waits */
-		    {NR_FUTEX, PY_SHARED_LOCK, CAPTURE_START + 1000, false}};
+	} rows[] = {{NR_FUTEX, PY_SHARED_LOCK, 1, NR_WAIT4, false, true},
+		    /* A worker of a pool has the lock while it waits. */
+		    {NR_READ, 0, 1, NR_WAIT4, false, false},
+		    {NR_FUTEX, PY_SHARED_LOCK, CAPTURE_START + 1000, NR_WAIT4, false, false},
+		    {NR_FUTEX, PY_SHARED_LOCK, 1, NR_READ, false, false},
+		    {NR_FUTEX, PY_SHARED_LOCK, 1, NR_WAIT4, true, false}};
 
 	(void)state;
 	for (size_t i = 0; i < LENGTH(rows); i++) {
@@ -1464,9 +1469,15 @@ static void test_a_killed_process_may_have_a_lock_only_if_no_other_one_can(void 
 		process_add(&capture, 10, 1, "t");
 		for (uint32_t pid = 20; pid < 23; pid++)
 			process_add(&capture, pid, 10, "t");
+		if (rows[i].untraced)
+			process_add_as(&capture, 23, 10, "cc", 0);
 		stacks_add(&capture);
 		capture_add(&capture, &end);
 		capture_add(&capture, &born);
+		hang_add(&capture, &(struct hung){.tid = 10,
+						  .pid = 10,
+						  .syscall = rows[i].parent_call,
+						  .lock = UINT32_MAX});
 		hang_add(&capture, &(struct hung){.tid = 20,
 						  .pid = 20,
 						  .stack = PY_SHARED_LOCK,

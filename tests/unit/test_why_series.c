@@ -1432,6 +1432,36 @@ static void test_a_wait_for_an_answer_that_timed_out_is_one_for_the_server(void 
 	}
 }
 
+/* A server that waits for requests would have got that of its client at once. One that waits for
+ * something else meanwhile may have been frozen at the end only. */
+static void test_a_frozen_server_that_waits_for_requests_is_likely_stopped(void **state)
+{
+	static const struct {
+		int call;
+		const char *grade;
+	} rows[] = {{NR_EPOLL_WAIT, "likely"}, {NR_FUTEX, "unknown"}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct capture capture;
+		struct why *why;
+
+		connected(&capture, true);
+		named(&capture, 13, 30, "thawer");
+		kernel_stack(&capture, 0xffff8000, "__thaw_task");
+		waits(&capture, MS + 5, 4, 20, 0, S, rows[i].call, 7, 0, 0);
+		waits(&capture, MS + 10, 1, 11, 0, S, NR_RECVFROM, 4, 0, 0);
+		gets(&capture, 9 * MS - 10, 4, 0, 20, 13, 9 * MS - 10, 0);
+		wake_details(&capture, 9 * MS - 10, 13, 20, 1, 0);
+		gets(&capture, 9 * MS, 1, 0, 11, 20, 9 * MS, 0);
+		wait_details(&capture, MS + 10, 9 * MS, 11, 1, 0, 0);
+		why = end(&capture, 10);
+		check_part(why, 0, "stopped", 8 * MS - 20, 13, rows[i].grade,
+			   "thawed peer (20), whose cgroup was frozen");
+		done(&capture, why);
+	}
+}
+
 /* The request's own thread waits for whatever comes, until the client gives up and hangs up. */
 static void test_a_server_that_waits_until_the_client_gives_up_does_not_answer(void **state)
 {
@@ -1884,6 +1914,7 @@ int main(void)
 		cmocka_unit_test(
 			test_who_wait_for_each_other_at_a_connection_are_held_up_by_neither),
 		cmocka_unit_test(test_a_wait_for_an_answer_that_timed_out_is_one_for_the_server),
+		cmocka_unit_test(test_a_frozen_server_that_waits_for_requests_is_likely_stopped),
 		cmocka_unit_test(
 			test_a_server_that_waits_until_the_client_gives_up_does_not_answer),
 		cmocka_unit_test(test_who_opens_a_named_pipe_waits_for_its_other_end),

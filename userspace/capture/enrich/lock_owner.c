@@ -100,7 +100,7 @@ static bool owner_has_ended(pid_t pid, uint32_t seen, uint32_t flags, bool share
 {
 	int status;
 
-	if (flags != WAFFLE_OPEN_WAIT_MUTEX || seen > TID_LIMIT ||
+	if (flags != WAFFLE_OPEN_WAIT_MUTEX || seen >= TID_LIMIT ||
 	    !process_has_tid(pid, (uint32_t)pid))
 		return false;
 	return shared ? process_is_zombie((pid_t)seen, &status) : process_has_ended((pid_t)seen);

@@ -721,11 +721,13 @@ static int halted_add(struct object_names *names, const pid_t *pids, size_t coun
 		if (map_get(&names->halted, (uint64_t)pids[i]) != MAP_NONE ||
 		    !process_is_stopped(pids[i]) || !vec_push(&halted, pids[i]))
 			continue;
-		(void)map_set(&names->halted, (uint64_t)pids[i], 1);
 		sockets.pid = pids[i];
 		sockets_each(pids[i], halted_found, &sockets);
 	}
 	networks_each(halted.data, halted.len, until_ns, halted_name, &sockets);
+	for (size_t i = 0; i < halted.len && clock_monotonic_ns() < until_ns; i++)
+		(void)map_set(&names->halted, (uint64_t)halted.data[i], 1);
+	names->spent_ns += clock_monotonic_ns() - now;
 	vec_free(&halted);
 	map_free(&sockets.at);
 	return sockets.result;

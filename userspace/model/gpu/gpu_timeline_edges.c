@@ -503,7 +503,8 @@ static bool copy_is(const struct timeline_sweep *sweep, const struct gpu_timelin
 
 /*
  * Adds what a copy's call waited for if the host's memory is pageable. From the device it returns
- * soon after the copy is done; what takes longer than the copy was something else. To the device
+ * soon after the copy is done: if it goes on for longer than it took until then, it was for
+ * something else. To the device
  * the driver copies into memory of its own, which is running, but may do so only when the stream
  * has come to the copy.
  */

@@ -106,6 +106,7 @@ static bool socket_note(uint64_t ino, const char *detail, void *arg)
 	bool connects = descriptor_is_connecting(detail);
 
 	networks->any_connects |= connects;
+	networks->connects |= connects;
 	return map_set(&networks->sockets, ino, connects);
 }
 
@@ -115,8 +116,10 @@ static void network_read(struct epoll_networks *networks, pid_t pid)
 
 	if (map_get(&networks->read, network) != MAP_NONE || !map_set(&networks->read, network, 1))
 		return;
+	networks->connects = false;
 	tcp_sockets_each(pid, socket_note, networks);
-	udp_sockets_each(pid, socket_note, networks);
+	if (networks->connects)
+		udp_sockets_each(pid, socket_note, networks);
 }
 
 /* Limit of the files of an epoll that are looked at. */

@@ -34,11 +34,12 @@ struct times {
 	uint64_t from_ts, to_ts;
 	struct ran ran[NAMES_MAX];
 	unsigned count;
-	uint64_t ran_ns;     /* sum over all names */
-	uint64_t stalled_ns; /* sum of the times, each of at least STALL_NS, in which none ran */
-	uint32_t stalled;    /* the operation after the longest of them, or MODEL_NONE */
-	uint64_t longest_ns; /* of them */
-	bool others;         /* another stream of the device had work in one of them */
+	uint64_t ran_ns;       /* sum over all names */
+	uint64_t stalled_ns;   /* sum of the times, each of at least STALL_NS, in which none ran */
+	uint32_t stalled;      /* the operation after the longest of them, or MODEL_NONE */
+	uint64_t longest_ns;   /* of them */
+	uint64_t stalled_from; /* where that began */
+	bool others;           /* another stream of the device had work in it */
 };
 
 static const struct gpu_timeline_sync *sync_find(const struct gpu_timeline *timeline,
@@ -114,10 +115,10 @@ static void stall_add(struct times *times, uint32_t before, uint32_t op)
 	if (ns < STALL_NS)
 		return;
 	times->stalled_ns += ns;
-	times->others |= others_ran(times->timeline, op, from);
 	if (ns > times->longest_ns) {
 		times->longest_ns = ns;
 		times->stalled = op;
+		times->stalled_from = from;
 	}
 }
 
@@ -290,7 +291,7 @@ bool why_await_timed(const struct why_walk *walk, uint32_t span)
 /* A host function, or a wait for another stream, may have held the stream up if it is not known. */
 static enum why_grade grade_of_stall(const struct gpu_timeline *timeline)
 {
-	return timeline->probed && timeline->ordered ? WHY_GRADE_LIKELY : WHY_GRADE_UNKNOWN;
+	return timeline->probed ? WHY_GRADE_LIKELY : WHY_GRADE_UNKNOWN;
 }
 
 /* What the call waited for, and which call launched it. */
@@ -350,6 +351,8 @@ bool why_await_by_times(struct why_walk *walk, struct why_sync *sync, bool ranks
 		sync->end = WHY_CAUSE_COUNT;
 		return true;
 	}
+	times.others =
+		is_stalled(&times) && others_ran(timeline, times.stalled, times.stalled_from);
 	qsort(times.ran, times.count, sizeof(*times.ran), longer);
 	describe(walk, sync, &times);
 	return true;

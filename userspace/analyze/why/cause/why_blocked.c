@@ -741,6 +741,18 @@ static void add_session(struct why_walk *walk, struct why_blocked *blocked)
 	blocked->object = why_blocked_object_with(walk, blocked->object, text);
 }
 
+/* Whether a process that has ended may have left a lock to its siblings, as far as others show. */
+static bool may_have_shared(struct why_walk *walk, uint32_t killed)
+{
+	uint32_t may = map_get(&walk->killed_shared, killed);
+
+	if (may == MAP_NONE) {
+		may = why_hang_children_share(walk->model, walk->names, killed);
+		map_put(&walk->killed_shared, killed, may);
+	}
+	return may;
+}
+
 /* Adds the process that may have held a lock that processes share: it ended meanwhile. */
 static void add_killed(struct why_walk *walk, struct why_blocked *blocked)
 {
@@ -753,7 +765,7 @@ static void add_killed(struct why_walk *walk, struct why_blocked *blocked)
 	    !why_lock_is_shared(strtab_get(walk->why->texts, blocked->object)))
 		return;
 	killed = why_killed_sibling(walk, blocked->thread);
-	if (killed == MODEL_NONE || !why_hang_children_share(model, walk->names, killed))
+	if (killed == MODEL_NONE || !may_have_shared(walk, killed))
 		return;
 	name = signal_name(why_killed_by(model, killed));
 	snprintf(text, sizeof(text), "may be held by %.64s (%u), which %s has ended",
@@ -812,20 +824,23 @@ static bool is_server_idle(struct why_walk *walk, const struct why_blocked *bloc
 				 walk->model->threads.data[blocked->thread].pid));
 }
 
-/* A server that has not answered may wait for a process that is stopped. */
-static struct why_verdict at_silence(struct why_walk *walk, struct why_blocked *blocked)
-{
-	struct why_verdict verdict = blocked->link && blocked->link->unanswered
-					     ? why_blocked_at_halted(walk, blocked)
-					     : WHY_UNDECIDED;
-
-	return verdict.kind == WHY_VERDICT_NONE ? why_blocked_silent(walk, blocked) : verdict;
-}
-
 /* While a thread is stopped or frozen, it does not wait for what its system call is for. */
 static bool is_stop(const struct meaning *meaning)
 {
 	return meaning->rule == MEANING_STOPPED || meaning->rule == MEANING_FROZEN;
+}
+
+/* A server that has not answered may wait for a process that is stopped, or be stopped itself. */
+static struct why_verdict at_silence(struct why_walk *walk, struct why_blocked *blocked)
+{
+	struct why_verdict verdict = WHY_UNDECIDED;
+
+	if (blocked->kind == WAIT_STOPPED || is_stop(&blocked->stack.meaning) ||
+	    why_blocked_is_thawed(blocked))
+		return WHY_UNDECIDED;
+	if (blocked->link && blocked->link->unanswered)
+		verdict = why_blocked_at_halted(walk, blocked);
+	return verdict.kind == WHY_VERDICT_NONE ? why_blocked_silent(walk, blocked) : verdict;
 }
 
 struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_stretch *stretch)

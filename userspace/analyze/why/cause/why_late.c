@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyze/why/cause/why_late.h"
 
+#include <string.h>
+
 #include "analyze/why/lookup/why_evidence.h"
 #include "analyze/why/parts/why_sums.h"
 
@@ -37,22 +39,39 @@ static const struct why_interval *wait_around(const struct why_walk *walk,
 	return are_alike(walk, before, after) ? before : NULL;
 }
 
+/* Whether a reader waits for something to read. While it reads a file, or another pipe than the one
+ * of the writer, it works. */
+static bool is_for_data(const struct wait_facts *reader, const struct wait_facts *writer)
+{
+	enum wait_kind kind = wait_kind_of(reader);
+
+	if (!wait_call_gets_data(reader->call) || kind == WAIT_FILE_READ)
+		return false;
+	return kind != WAIT_PIPE || wait_kind_of(writer) != WAIT_PIPE || !reader->object ||
+	       !writer->object || !strcmp(reader->object->name, writer->object->name);
+}
+
+/* Limit of the intervals of a reader to look at. */
+#define READER_STEPS 64
+
 /* Whether a reader waits for something to read while the thread of a stretch is late. */
 static bool waits_for_data(struct why_walk *walk, uint32_t reader,
-			   const struct why_stretch *stretch)
+			   const struct why_stretch *stretch, const struct wait_facts *writer)
 {
 	const struct why_thread *of = &walk->intervals.threads[reader];
-	size_t i = why_intervals_after(&walk->intervals, reader, stretch->interval->from_ts);
+	size_t first = why_intervals_after(&walk->intervals, reader, stretch->interval->from_ts);
 
-	for (; i < of->intervals.len && of->intervals.data[i].from_ts < stretch->interval->to_ts;
+	for (size_t i = first; i < of->intervals.len && i - first < READER_STEPS &&
+			       of->intervals.data[i].from_ts < stretch->interval->to_ts;
 	     i++) {
 		const struct model_wait *wait;
 		struct wait_facts facts;
 
+		walk->why->searched++;
 		if (of->intervals.data[i].state != WAFFLE_THREAD_BLOCKED)
 			continue;
 		facts = why_facts_of(walk, reader, &of->intervals.data[i], &wait);
-		if (wait_call_gets_data(facts.call))
+		if (is_for_data(&facts, writer))
 			return true;
 	}
 	return false;
@@ -76,7 +95,8 @@ struct why_verdict why_late_for_room(struct why_walk *walk, const struct why_str
 	waker = why_waker_of(walk, stretch->thread, index);
 	if (!wait_is_for_room(&facts, kind) || waker.interrupt ||
 	    !model_is_traced(walk->model, waker.thread) || walk->depth >= WHY_DEPTH_MAX ||
-	    why_walk_is_on_path(walk, waker.thread) || waits_for_data(walk, waker.thread, stretch))
+	    why_walk_is_on_path(walk, waker.thread) ||
+	    waits_for_data(walk, waker.thread, stretch, &facts))
 		return WHY_UNDECIDED;
 	object = wait_object_text(walk->why->texts, &facts, kind);
 	return (struct why_verdict){

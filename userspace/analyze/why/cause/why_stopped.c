@@ -83,13 +83,18 @@ bool why_blocked_is_thawed(const struct why_blocked *blocked)
 	       blocked->waker.thread != MODEL_NONE && blocked->waker.hints & WHY_HINT_THAW;
 }
 
+static bool is_for_data(enum wait_kind kind)
+{
+	return kind == WAIT_SOCKET || kind == WAIT_POLL;
+}
+
 struct why_verdict why_blocked_at_freeze(struct why_walk *walk, struct why_blocked *blocked)
 {
 	bool thread = blocked->waker.thread != MODEL_NONE && !blocked->waker.interrupt;
 
-	/* A client's request would have woken the thread at once. */
-	bool asked = blocked->link &&
-		     (blocked->link->kind == WAIT_SOCKET || blocked->link->kind == WAIT_POLL);
+	/* A client's request would have woken the thread at once, if it waits for one. */
+	bool asked =
+		blocked->link && is_for_data(blocked->link->kind) && is_for_data(blocked->kind);
 	/* Without the freezer's stack, the thread may have waited for something else most of the
 	 * time. */
 	bool frozen = blocked->stack.meaning.rule == MEANING_FROZEN ||

@@ -8,6 +8,7 @@
 
 #include "analyze/why/hang/why_hang_internal.h"
 #include "util/memory.h"
+#include "util/syscall_names.h"
 
 /* A process that no traced one has started, and its descendants. */
 struct process_family {
@@ -131,6 +132,17 @@ static bool shares(const struct model *model, struct stack_names *names, uint32_
 			why_awaited_by(model, names, wait) == WHY_AWAITS_SHARED);
 }
 
+/* Whether a thread waits for a child to end. */
+static bool waits_for_children(const struct model *model, uint32_t thread)
+{
+	const struct model_open_wait *wait = model_open_wait_of(model, thread);
+	struct why_wanted_children wanted;
+
+	return wait && wait->args < model->syscall_args.len &&
+	       why_wanted_children(&wanted, syscall_name(model->meta->machine, wait->syscall),
+				   &model->syscall_args.data[wait->args]);
+}
+
 bool why_hang_children_share(const struct model *model, struct stack_names *names, uint32_t ended)
 {
 	const struct model_process *of = model_process_of(model, ended);
@@ -138,11 +150,14 @@ bool why_hang_children_share(const struct model *model, struct stack_names *name
 	for (uint32_t i = 0; of && i < model->threads.len; i++) {
 		const struct model_thread *thread = &model->threads.data[i];
 		const struct model_process *process = model_process_of(model, i);
+		bool parent = process && process->pid == of->ppid;
 
-		if (!process || process->ppid != of->ppid || !why_hang_is_alive(thread))
+		if (!process || (process->ppid != of->ppid && !parent) || thread->track ||
+		    thread->gone || thread->exit_ts)
 			continue;
-		if (thread->born_ts > model->threads.data[ended].exit_ts ||
-		    !shares(model, names, i))
+		if (!thread->traced ||
+		    (!parent && thread->born_ts > model->threads.data[ended].exit_ts) ||
+		    !(shares(model, names, i) || (parent && waits_for_children(model, i))))
 			return false;
 	}
 	return of;

@@ -127,9 +127,11 @@ bool why_wanted_children(struct why_wanted_children *wanted, const char *syscall
 uint32_t why_hang_children(const struct why_hangs *hangs, const struct model *model,
 			   const struct model_open_wait *wait, uint32_t children[WHY_CHILDREN]);
 
-/* Whether a process that has ended may have left a lock to the other children of its parent: none
- * of them began later, and each waits for a lock that processes share, or only for others of its
- * process. `ended`: its main thread. `names` may be NULL. In why_family.c. */
+/* Whether a process that has ended may have left a lock to its parent and the parent's other
+ * children: all are traced, none of these began later, and each waits for a lock that processes
+ * share, only for others of its process, or, the parent, for a child. Of a child that ended before
+ * the capture it is not known when: then only those count as later that began during the capture.
+ * `ended`: its main thread. `names` may be NULL. In why_family.c. */
 bool why_hang_children_share(const struct model *model, struct stack_names *names, uint32_t ended);
 
 /* The caller frees the result with why_hangs_free(). */

@@ -257,6 +257,7 @@ void why_peers_free(struct why_walk *walk)
 	map_free(&walk->main_threads);
 	map_free(&walk->only_children);
 	map_free(&walk->killed);
+	map_free(&walk->killed_shared);
 	map_free(&walk->sessions);
 	map_free(&walk->askers);
 }

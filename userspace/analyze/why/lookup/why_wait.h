@@ -103,8 +103,8 @@ enum wait_call {
 enum wait_call wait_call_of(const char *name);
 /* Whether a thread may have nothing to do in a call. */
 bool wait_call_is_for_work(const char *name);
-/* Whether a thread with nothing to do would not wait in a system call: it opens or writes a file,
- * sends, connects, or takes a file lock. */
+/* Whether a thread with nothing to do would not wait in a system call: it opens, looks up or writes
+ * a file, sends, connects, or takes a file lock. */
 bool wait_call_is_never_idle(const char *name);
 /* Whether a call waits until there is something to read or to accept, or a connection is made. */
 bool wait_call_gets_data(enum wait_call call);
