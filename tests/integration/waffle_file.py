@@ -30,7 +30,7 @@ WORDS = {
     20: [("tgid", "track"), *[f"name.{i}" for i in range(8)], *[f"group.{i}" for i in range(8)]],
     21: ["id", ("tgid", "track")],
     22: [STACKS, ("syscall", "flags"), "period_ns"],
-    23: ["from_ts", STACKS, "lock", ("owner_tid", "flags"), ("tracer_pid", "reserved"), "tracer_comm.0", "tracer_comm.1"],
+    23: ["from_ts", STACKS, "lock", ("owner_tid", "flags"), ("tracer_pid", "ended_tid"), "tracer_comm.0", "tracer_comm.1"],
     24: [("tgid", "reserved"), "start_ts", *[f"name.{i}" for i in range(8)]],
     25: ["cgroup", "limit_bytes", "used_bytes", "user_bytes", ("user_pid", "flags"), "user_comm.0", "user_comm.1"],
     26: ["cgroup", "limit", ("dev", "kind")],
