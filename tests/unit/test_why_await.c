@@ -438,6 +438,31 @@ static void samples_add(struct capture *capture, const char *function, unsigned 
 	waits(capture, 1700, 2, 16, 0, S, NR_FUTEX, 0x7f80, FUTEX_COND, 0);
 }
 
+/* Thread 11 waits for its stream, on which a kernel is behind a host function. The samples of
+ * thread 16 are in `sampled`, but for `others`. The caller closes *names. */
+static struct why *ask_host(struct capture *capture, struct stack_names **names, uint64_t function,
+			    const char *sampled, unsigned samples, unsigned others)
+{
+	struct error err = ERROR_INIT;
+	struct why *why;
+
+	launches_host(capture, 1040, 11, function, STREAM);
+	launches(capture, 1041, 11, GEMM, STREAM);
+	sync_begins(capture, 1050);
+	waits(capture, 1050, 1, 11, 0, S, NR_FUTEX, 0x7f00, FUTEX_COND, 0);
+	samples_add(capture, sampled, samples, others);
+	gets(capture, 1850, 1, 0, 11, 15, 1850, 0);
+	sync_ends(capture, 1850);
+	capture_end(capture, 1900, 11, 1);
+	capture_load(capture, 2000);
+	*names = stack_names_open(capture->reader, false);
+	capture_must(why_new(&why, capture->model,
+			     &(struct why_query){.name = "step", .names = *names}, &err),
+		     err);
+	check_why(why);
+	return why;
+}
+
 /* Only while the thread runs; else it may be the kernel. */
 static void test_host_function_that_samples_show_a_thread_to_run_is_that_thread(void **state)
 {
@@ -450,25 +475,12 @@ static void test_host_function_that_samples_show_a_thread_to_run_is_that_thread(
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct capture capture;
 		struct stack_names *names;
-		struct error err = ERROR_INIT;
 		const struct why_step *step;
 		struct why *why;
 
 		begin(&capture);
-		launches_host(&capture, 1040, 11, SOFTMAX, STREAM);
-		launches(&capture, 1041, 11, GEMM, STREAM);
-		sync_begins(&capture, 1050);
-		waits(&capture, 1050, 1, 11, 0, S, NR_FUTEX, 0x7f00, FUTEX_COND, 0);
-		samples_add(&capture, "softmax (/srv/app.py:7)", rows[i].samples, rows[i].others);
-		gets(&capture, 1850, 1, 0, 11, 15, 1850, 0);
-		sync_ends(&capture, 1850);
-		capture_end(&capture, 1900, 11, 1);
-		capture_load(&capture, 2000);
-		names = stack_names_open(capture.reader, false);
-		capture_must(why_new(&why, capture.model,
-				     &(struct why_query){.name = "step", .names = names}, &err),
-			     err);
-		check_why(why);
+		why = ask_host(&capture, &names, SOFTMAX, "softmax (/srv/app.py:7)",
+			       rows[i].samples, rows[i].others);
 		if (rows[i].shown) {
 			check_part(why, 0, "user-work", 600, 16, "likely", HOST_TEXT);
 			step = &why->steps.data[part_of(why, 0)->step];
@@ -505,19 +517,7 @@ static void test_host_functions_that_are_lambdas_of_one_function_are_told_apart(
 
 		begin(&capture);
 		capture_must(store_writer_add_name(capture.writer, &name, &err), err);
-		launches_host(&capture, 1040, 11, LAMBDA, STREAM);
-		launches(&capture, 1041, 11, GEMM, STREAM);
-		sync_begins(&capture, 1050);
-		waits(&capture, 1050, 1, 11, 0, S, NR_FUTEX, 0x7f00, FUTEX_COND, 0);
-		samples_add(&capture, rows[i].sampled, 10, 0);
-		gets(&capture, 1850, 1, 0, 11, 15, 1850, 0);
-		sync_ends(&capture, 1850);
-		capture_end(&capture, 1900, 11, 1);
-		capture_load(&capture, 2000);
-		names = stack_names_open(capture.reader, false);
-		capture_must(why_new(&why, capture.model,
-				     &(struct why_query){.name = "step", .names = names}, &err),
-			     err);
+		why = ask_host(&capture, &names, LAMBDA, rows[i].sampled, 10, 0);
 		if (rows[i].shown)
 			check_part(why, 0, "user-work", 600, 16, "likely",
 				   "host function " LAMBDA_NAME("1") " on stream 0x7f01");

@@ -1428,7 +1428,7 @@ static void test_a_family_of_which_all_wait_for_each_other_may_hang(void **state
 		} else {
 			check_part(why, 0, "lock", END_TS - CAPTURE_START, 0, "likely",
 				   "a lock of Python's multiprocessing");
-			assert_string_equal(text, ""); /* nothing is known of process 22 */
+			assert_string_equal(text, ""); /* the capture does not have process 22 */
 		}
 		free(text);
 		done(&capture, why);

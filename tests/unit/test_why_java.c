@@ -201,16 +201,8 @@ static void check_text(uint32_t at_end, const char *expected)
 	struct capture capture;
 	struct why *why =
 		ask_java(&capture, &names, &(struct waiting){PARKED, at_end, 0, NR_FUTEX, NULL});
-	const struct why_view view = {.names = names, .causes = 10};
-	char *text = NULL;
-	size_t len;
-	FILE *out = open_memstream(&text, &len);
 
-	why_print_text(why, &view, out);
-	fclose(out);
-	if (!strstr(text, expected))
-		fail_msg("%s is not in:\n%s", expected, text);
-	free(text);
+	check_why_view(why, &(struct why_view){.names = names, .causes = 10}, expected);
 	end(&capture, names, why);
 }
 

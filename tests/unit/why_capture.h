@@ -329,18 +329,23 @@ static inline void check_step(const struct why *why, uint32_t number, uint32_t s
 }
 
 /* Fails unless the text of the answer contains `expected`. */
-static inline void check_why_text(const struct why *why, const char *expected)
+static inline void check_why_view(const struct why *why, const struct why_view *view,
+				  const char *expected)
 {
-	struct why_view view = {.causes = 10};
 	char *text = NULL;
 	size_t len;
 	FILE *out = open_memstream(&text, &len);
 
-	why_print_text(why, &view, out);
+	why_print_text(why, view, out);
 	fclose(out);
 	if (!strstr(text, expected))
 		fail_msg("%s is not in:\n%s", expected, text);
 	free(text);
+}
+
+static inline void check_why_text(const struct why *why, const char *expected)
+{
+	check_why_view(why, &(struct why_view){.causes = 10}, expected);
 }
 
 /* Adds the site of requests (capture/requests.h) as the first one after capture_sites. */

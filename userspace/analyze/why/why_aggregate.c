@@ -559,8 +559,6 @@ static bool futexes_fold(const struct slices *slices, struct why_group *group, s
 						       .span = cause->span};
 		add_sums(&all, cause);
 	}
-	if (!all.merged)
-		return false;
 	group->causes.len = kept;
 	len = snprintf(text, sizeof(text), "%" PRIu32 WAIT_FUTEXES_END, all.merged);
 	all.object = strtab_put(slices->made->why->texts, text, (size_t)len);

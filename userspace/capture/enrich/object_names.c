@@ -244,6 +244,15 @@ static int look_up(struct object_names *names, pid_t pid, int fd, const struct f
 	return result;
 }
 
+/* Writes a name that is found once: later lookups give the same. */
+static int row_fix(struct object_names *names, struct object_row *row, uint32_t pid,
+		   struct error *err)
+{
+	row->kind = OBJECT_FIXED;
+	row->looked_ts = clock_monotonic_ns();
+	return row_write(names, row, pid, err);
+}
+
 /* Kinds of anonymous inodes that threads wait for, by their names in the kernel's sources. */
 static const char *anonymous_name(const char *kind)
 {
@@ -395,9 +404,7 @@ int64_t object_names_among(struct object_names *names, pid_t pid, int fd,
 		return 0;
 	len = strlen(detail);
 	snprintf(detail + len, sizeof(names->found.detail) - len, DESCRIPTOR_AMONG);
-	row->kind = OBJECT_FIXED;
-	row->looked_ts = clock_monotonic_ns();
-	result = row_write(names, row, (uint32_t)pid, err);
+	result = row_fix(names, row, (uint32_t)pid, err);
 	return result ? result : (int64_t)row->number;
 }
 
@@ -438,9 +445,7 @@ int64_t object_names_endpoints(struct object_names *names,
 	snprintf(names->found.detail, sizeof(names->found.detail), "%s %s%s%s%s", kind, local,
 		 endpoints->remote_port ? DESCRIPTOR_BETWEEN : "",
 		 endpoints->remote_port ? remote : "", resent);
-	row->kind = OBJECT_FIXED;
-	row->looked_ts = clock_monotonic_ns();
-	result = row_write(names, row, endpoints->tgid, err);
+	result = row_fix(names, row, endpoints->tgid, err);
 	return result ? result : (int64_t)row->number;
 }
 
@@ -549,9 +554,7 @@ int object_names_pipe(struct object_names *names, pid_t pid, pid_t tid, int fd,
 	len = strlen(names->found.detail);
 	snprintf(names->found.detail + len, sizeof(names->found.detail) - len, "%s%s",
 		 len ? DESCRIPTOR_AFTER " " : "", text);
-	row->kind = OBJECT_FIXED;
-	row->looked_ts = clock_monotonic_ns();
-	return row_write(names, row, (uint32_t)pid, err);
+	return row_fix(names, row, (uint32_t)pid, err);
 }
 
 int object_names_fifo(struct object_names *names, pid_t pid, const struct file_key *key,
@@ -564,9 +567,7 @@ int object_names_fifo(struct object_names *names, pid_t pid, const struct file_k
 	snprintf(names->found.name, sizeof(names->found.name), "%s", path);
 	snprintf(names->found.detail, sizeof(names->found.detail),
 		 DESCRIPTOR_FIFO DESCRIPTOR_AFTER " %s", lacks);
-	row->kind = OBJECT_FIXED;
-	row->looked_ts = clock_monotonic_ns();
-	return row_write(names, row, (uint32_t)pid, err);
+	return row_fix(names, row, (uint32_t)pid, err);
 }
 
 /* ---- other ends of connections ---- */
@@ -642,9 +643,7 @@ static void peer_found(const struct file_key *key, void *arg)
 		return;
 	snprintf(found->name, sizeof(found->name), "socket:[%" PRIu64 "]", key->ino);
 	snprintf(found->detail, sizeof(found->detail), "%s", peers->details.data[at].text);
-	row->kind = OBJECT_FIXED;
-	row->looked_ts = clock_monotonic_ns();
-	peers->result = row_write(peers->names, row, (uint32_t)peers->pid, peers->err);
+	peers->result = row_fix(peers->names, row, (uint32_t)peers->pid, peers->err);
 }
 
 /* Calls `found` for the sockets of TCP in the network namespaces of processes, each of which is
@@ -700,9 +699,7 @@ static bool halted_name(uint64_t ino, const char *detail, void *arg)
 		return row != NULL;
 	snprintf(found->name, sizeof(found->name), "socket:[%" PRIu64 "]", ino);
 	snprintf(found->detail, sizeof(found->detail), "%s", detail);
-	row->kind = OBJECT_FIXED;
-	row->looked_ts = clock_monotonic_ns();
-	sockets->result = row_write(sockets->names, row, pid, sockets->err);
+	sockets->result = row_fix(sockets->names, row, pid, sockets->err);
 	return !sockets->result;
 }
 

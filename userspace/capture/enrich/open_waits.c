@@ -44,8 +44,8 @@ struct awaited_files {
 struct open_wait {
 	struct waffle_rec_halted halted;
 	struct lock_owner lock;
-	struct waffle_rec_wait
-		file; /* as the kernel would give it; rec.kind 0: it waits for no file */
+	/* As the kernel would give it; rec.kind 0: it waits for no file. */
+	struct waffle_rec_wait file;
 	struct awaited_files awaited;
 	char *fifo;             /* path of the named pipe that it opens; NULL: none */
 	const char *fifo_lacks; /* what it waits for there */

@@ -91,6 +91,11 @@ struct gpu_timeline_edge {
 	bool violated;     /* the times contradict it: `from` ended after `to` had begun */
 };
 
+/* No record says whether the host's memory of a copy is pageable, so that the copy's call waits.
+ * One that only submits a copy takes some tens of microseconds, also if a probe records it. One
+ * that takes longer than this has waited. */
+#define GPU_COPY_WAITS_NS 100000
+
 /* A call of the host that returned only when operations were done. */
 struct gpu_timeline_sync {
 	uint64_t start_ts, end_ts;

@@ -522,11 +522,6 @@ static void pageable_gather(struct timeline_sweep *sweep, uint32_t index,
 		vec_add(&sweep->sources, op->previous);
 }
 
-/* The records do not say whether memory is pageable. A call that only submits a copy takes some
- * tens of microseconds at most. One that has waited for longer than this cannot have returned at
- * once. */
-#define COPY_WAITS_NS 100000
-
 /* A copy with a stream: whether it waited shows only by the times. */
 static void sweep_stream_copy(struct timeline_sweep *sweep, const struct sweep_item *item)
 {
@@ -546,7 +541,7 @@ static void sweep_stream_copy(struct timeline_sweep *sweep, const struct sweep_i
 
 		until_ts = op->end_ts > until_ts ? op->end_ts : until_ts;
 	}
-	if (until_ts > span->start_ts && until_ts - span->start_ts >= COPY_WAITS_NS)
+	if (until_ts > span->start_ts && until_ts - span->start_ts >= GPU_COPY_WAITS_NS)
 		sync_add_span(sweep, item->node);
 	sweep->sources.len = 0;
 }

@@ -100,26 +100,31 @@ void epoll_networks_free(struct epoll_networks *networks)
 	map_free(&networks->sockets);
 }
 
+struct network_reading {
+	struct map *sockets;
+	bool connects; /* one of them has no answer */
+};
+
 static bool socket_note(uint64_t ino, const char *detail, void *arg)
 {
-	struct epoll_networks *networks = arg;
+	struct network_reading *reading = arg;
 	bool connects = descriptor_is_connecting(detail);
 
-	networks->any_connects |= connects;
-	networks->connects |= connects;
-	return map_set(&networks->sockets, ino, connects);
+	reading->connects |= connects;
+	return map_set(reading->sockets, ino, connects);
 }
 
 static void network_read(struct epoll_networks *networks, pid_t pid)
 {
+	struct network_reading reading = {.sockets = &networks->sockets};
 	uint64_t network = process_network(pid);
 
 	if (map_get(&networks->read, network) != MAP_NONE || !map_set(&networks->read, network, 1))
 		return;
-	networks->connects = false;
-	tcp_sockets_each(pid, socket_note, networks);
-	if (networks->connects)
-		udp_sockets_each(pid, socket_note, networks);
+	tcp_sockets_each(pid, socket_note, &reading);
+	if (reading.connects)
+		udp_sockets_each(pid, socket_note, &reading);
+	networks->any_connects |= reading.connects;
 }
 
 /* Limit of the files of an epoll that are looked at. */

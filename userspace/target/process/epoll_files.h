@@ -23,7 +23,6 @@ struct epoll_networks {
 	struct map read;    /* inodes of the namespaces */
 	struct map sockets; /* inodes of the sockets → 1: nobody has answered its SYN; 0: other */
 	bool any_connects;  /* one of them has no answer */
-	bool connects;      /* one of the namespace that was read last */
 };
 void epoll_networks_free(struct epoll_networks *networks);
 

@@ -62,7 +62,8 @@ void why_await_sync_make(struct why_walk *walk, struct why_sync *sync);
 /* The thread of a process that, as its samples show, runs nothing but a function, whose name is a
  * text of why.texts. MODEL_NONE: there is none. */
 uint32_t why_await_host_thread(struct why_walk *walk, uint32_t pid, uint32_t name);
-/* Whether a thread runs at `from`. Until *to, which becomes less, it goes on to do so, or not. */
+/* Whether a thread runs at `from`. If that changes before *to, *to becomes the time of the change.
+ */
 bool why_await_host_runs(const struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t *to);
 
 /* ---- why_await_times.c ---- */

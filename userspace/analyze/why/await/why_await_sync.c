@@ -358,11 +358,10 @@ static void make_may_sync(struct gather *gather, const struct model_gpu_awaited 
  * The records do not say whether the host's memory is pageable. From the device into pageable
  * memory, a copy's call returns only when the copy is done:
  * https://docs.nvidia.com/cuda/cuda-driver-api/api-sync-behavior.html
- * So many bytes take less than ten microseconds on any bus, and submitting them some tens, also if
- * a probe records it. A call that takes LONG_COPY_NS has waited.
+ * So many bytes take less than ten microseconds on any bus. A call that takes GPU_COPY_WAITS_NS for
+ * them has waited.
  */
 #define SMALL_COPY_BYTES 65536
-#define LONG_COPY_NS 100000
 
 static bool is_to_host(const struct gather *gather, const struct model_gpu_op *op)
 {
@@ -382,7 +381,7 @@ static bool is_held_up(const struct gather *gather, const struct model_gpu_op *o
 	uint64_t bytes;
 
 	return is_to_host(gather, op) && why_await_bytes(gather->walk->model, op, &bytes) &&
-	       bytes <= SMALL_COPY_BYTES && gather->to_ts - gather->from_ts >= LONG_COPY_NS;
+	       bytes <= SMALL_COPY_BYTES && gather->to_ts - gather->from_ts >= GPU_COPY_WAITS_NS;
 }
 
 /* A copy with a stream mostly returns at once. By the GPU's times we know which one waited. Without

@@ -37,9 +37,9 @@ struct times {
 	uint64_t ran_ns;       /* sum over all names */
 	uint64_t stalled_ns;   /* sum of the times, each of at least STALL_NS, in which none ran */
 	uint32_t stalled;      /* the operation after the longest of them, or MODEL_NONE */
-	uint64_t longest_ns;   /* of them */
-	uint64_t stalled_from; /* where that began */
-	bool others;           /* another stream of the device had work in it */
+	uint64_t longest_ns;   /* length of the longest */
+	uint64_t stalled_from; /* begin of the longest */
+	bool others;           /* another stream of the device had work in the longest */
 };
 
 static const struct gpu_timeline_sync *sync_find(const struct gpu_timeline *timeline,

@@ -304,8 +304,7 @@ static struct why_verdict at_unconnected(struct why_walk *walk, const struct why
 	const struct store_object *object = blocked->facts.object;
 	uint32_t server;
 
-	if ((blocked->kind != WAIT_POLL && blocked->kind != WAIT_SOCKET) ||
-	    !wait_is_for_connecting(object))
+	if (!wait_may_be_at_socket(blocked->kind) || !wait_is_for_connecting(object))
 		return WHY_UNDECIDED;
 	server = why_socket_other_server(walk, object, blocked->thread);
 	if (server == MODEL_NONE)
@@ -818,8 +817,7 @@ static bool is_server_idle(struct why_walk *walk, const struct why_blocked *bloc
 	if (!walk->through_tid || !call || wait_is_for_room(&blocked->facts, blocked->kind))
 		return false;
 	return !strcmp(call, "accept") || !strcmp(call, "accept4") ||
-	       ((blocked->kind == WAIT_SOCKET || blocked->kind == WAIT_POLL) &&
-		blocked->facts.object &&
+	       (wait_may_be_at_socket(blocked->kind) && blocked->facts.object &&
 		why_is_of_server(walk, blocked->facts.object,
 				 walk->model->threads.data[blocked->thread].pid));
 }

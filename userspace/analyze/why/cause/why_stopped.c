@@ -83,18 +83,13 @@ bool why_blocked_is_thawed(const struct why_blocked *blocked)
 	       blocked->waker.thread != MODEL_NONE && blocked->waker.hints & WHY_HINT_THAW;
 }
 
-static bool is_for_data(enum wait_kind kind)
-{
-	return kind == WAIT_SOCKET || kind == WAIT_POLL;
-}
-
 struct why_verdict why_blocked_at_freeze(struct why_walk *walk, struct why_blocked *blocked)
 {
 	bool thread = blocked->waker.thread != MODEL_NONE && !blocked->waker.interrupt;
 
 	/* A client's request would have woken the thread at once, if it waits for one. */
-	bool asked =
-		blocked->link && is_for_data(blocked->link->kind) && is_for_data(blocked->kind);
+	bool asked = blocked->link && wait_may_be_at_socket(blocked->link->kind) &&
+		     wait_may_be_at_socket(blocked->kind);
 	/* Without the freezer's stack, the thread may have waited for something else most of the
 	 * time. */
 	bool frozen = blocked->stack.meaning.rule == MEANING_FROZEN ||
@@ -208,7 +203,7 @@ struct why_verdict why_blocked_at_halted(struct why_walk *walk, struct why_block
 	const struct store_object *object = blocked->facts.object;
 	uint32_t peer;
 
-	if ((blocked->kind != WAIT_SOCKET && blocked->kind != WAIT_POLL) || !object ||
+	if (!wait_may_be_at_socket(blocked->kind) || !object ||
 	    (blocked->waker.thread != MODEL_NONE && !blocked->waker.interrupt))
 		return WHY_UNDECIDED;
 	/* A thread that is in no span, and that nobody waits for, waits for whatever comes. */

@@ -126,6 +126,12 @@ struct wait_facts {
 	enum futex_use futex;
 };
 
+/* Whether it is a wait at a socket, or one for several descriptors, which may be sockets. */
+static inline bool wait_may_be_at_socket(enum wait_kind kind)
+{
+	return kind == WAIT_SOCKET || kind == WAIT_POLL;
+}
+
 enum wait_kind wait_kind_of(const struct wait_facts *facts);
 
 /* Whether the kind follows from a rule that can be wrong. */
