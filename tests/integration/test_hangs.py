@@ -644,7 +644,8 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("python", interpreters())
+# Debian's interpreter has no names of functions in _multiprocessing.
+@pytest.mark.parametrize("python", interpreters() + [pytest.param("/usr/bin/python3", id="Debian")])
 def test_processes_whose_lock_died_with_its_holder_wait_for_each_other(waffle, start, python):
     program = start(python, "-c", HOLDER_DIED)
     dead = int(program.until("ready").split()[0])

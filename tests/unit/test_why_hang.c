@@ -264,6 +264,8 @@ static const struct stack_frame stacks[][3] = {
 	{NATIVE("_multiprocessing_SemLock_acquire_impl"),
 	 PYTHON("SemLock.__enter__", "/usr/lib/python3.11/multiprocessing/synchronize.py"),
 	 PYTHON("take", "/srv/app.py")},
+	{NAMELESS, NAMELESS,
+	 PYTHON("SemLock.__enter__", "/usr/lib/python3.11/multiprocessing/synchronize.py")},
 	{NATIVE("_multiprocessing_SemLock_acquire_impl"),
 	 PYTHON("Condition.wait", "/usr/lib/python3.11/multiprocessing/synchronize.py"),
 	 PYTHON("take", "/srv/app.py")},
@@ -287,6 +289,7 @@ enum {
 	LAUNCHER,
 	STANDBY,
 	PY_SHARED_LOCK,
+	PY_NAMELESS_SHARED_LOCK,
 	PY_SHARED_WAIT,
 	MUTEX
 };
@@ -1264,6 +1267,8 @@ static void test_an_open_wait_for_a_lock_of_the_program_names_the_lock_and_no_ho
 		{STANDBY, NR_EPOLL_WAIT, "socket", "likely",
 		 "a synchronous standby of PostgreSQL, which has to confirm the commit"},
 		{PY_SHARED_LOCK, NR_FUTEX, "lock", "likely", "a lock of Python's multiprocessing"},
+		{PY_NAMELESS_SHARED_LOCK, NR_FUTEX, "lock", "likely",
+		 "a lock of Python's multiprocessing"},
 		{PY_SHARED_WAIT, NR_FUTEX, "unknown", "unknown", "futex 0x7000"},
 	};
 

@@ -67,9 +67,21 @@ static const char *row_find(const struct lock_row *rows, size_t row_count,
 	return NULL;
 }
 
+/* Debian's module _multiprocessing has no names. From Python 3.11 on that of the method is enough:
+ * it calls nothing but the function of C. */
+static bool is_nameless_semaphore(const char *const *functions, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (functions[i] && !strcmp(functions[i], "SemLock.__enter__"))
+			return true;
+	return false;
+}
+
 const char *why_lock_awaited(const char *const *functions, uint32_t count)
 {
-	return row_find(locks, sizeof(locks) / sizeof(locks[0]), functions, count);
+	const char *object = row_find(locks, sizeof(locks) / sizeof(locks[0]), functions, count);
+
+	return object || !is_nameless_semaphore(functions, count) ? object : SHARED_TEXT;
 }
 
 bool why_lock_is_answer(const char *object)
