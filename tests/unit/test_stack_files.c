@@ -71,10 +71,13 @@ void kernel_stack_file(struct kernel *kernel, const struct waffle_inode *inode,
 	(void)kernel, (void)inode, (void)file;
 }
 
+static bool kernel_knows; /* the last process */
+
 int kernel_stack_process(struct kernel *kernel, pid_t pid,
 			 const struct waffle_stack_process *process)
 {
-	(void)kernel, (void)pid, (void)process;
+	(void)kernel, (void)pid;
+	kernel_knows = process != NULL;
 	return 0;
 }
 
@@ -217,6 +220,22 @@ static void test_stacks_that_are_cut_before_the_tables_are_there_count_as_early(
 	stacks_free(stacks);
 }
 
+/* The record of an exec may come after the new program was read. */
+static void test_a_late_exec_does_not_void_what_was_read_of_the_new_program(void **state)
+{
+	struct error err = ERROR_INIT;
+	struct stacks *stacks = begin();
+	uint64_t exec_ts = clock_monotonic_ns();
+
+	(void)state;
+	assert_int_equal(stacks_process(stacks, getpid(), false, &err), 0);
+	stacks_forget(stacks, getpid(), exec_ts);
+	assert_true(kernel_knows);
+	stacks_forget(stacks, getpid(), clock_monotonic_ns());
+	assert_false(kernel_knows);
+	stacks_free(stacks);
+}
+
 /* The kernel waits at each reservation. */
 static void test_tables_that_come_together_make_room_once(void **state)
 {
@@ -242,6 +261,7 @@ int main(void)
 		cmocka_unit_test(test_too_many_files_are_reported),
 		cmocka_unit_test(
 			test_stacks_that_are_cut_before_the_tables_are_there_count_as_early),
+		cmocka_unit_test(test_a_late_exec_does_not_void_what_was_read_of_the_new_program),
 		cmocka_unit_test(test_tables_that_come_together_make_room_once),
 	};
 

@@ -282,6 +282,7 @@ static int target_rearm(struct session *session, struct target *target, struct e
 	if (exec) {
 		arming_confine(session->arming, target->pid);
 		arming_began(session->arming, target->pid, holds_next_ts(&target->holds));
+		enrich_program(session->enrich, target->pid, target->holds.exec_ts);
 	}
 	if (enrich_process(session->enrich, target->pid, true, session->err))
 		return -EIO;

@@ -122,9 +122,9 @@ int enrich_unwinding(struct enrich *enrich, const struct waffle_rec *rec, struct
 		return 0;
 	if (rec->kind == WAFFLE_REC_FORK)
 		return stacks_fork(enrich->span_stacks, (pid_t)fork->tgid, (pid_t)fork->child_tgid,
-				   err);
+				   rec->ts, err);
 	if (rec->kind == WAFFLE_REC_EXEC || rec->tid == (uint32_t)pid)
-		stacks_forget(enrich->span_stacks, pid);
+		stacks_forget(enrich->span_stacks, pid, rec->ts);
 	return 0;
 }
 
@@ -345,7 +345,7 @@ void enrich_interrupt(struct enrich *enrich, struct waffle_rec *rec)
 void enrich_forget(struct enrich *enrich, pid_t pid)
 {
 	if (enrich->span_stacks)
-		stacks_forget(enrich->span_stacks, pid);
+		stacks_forget(enrich->span_stacks, pid, UINT64_MAX);
 	thread_names_forget(enrich->thread_names, pid);
 	limits_forget(enrich->limits, (uint32_t)pid);
 	stack_numbers_forget(enrich->stack_numbers, (uint32_t)pid);
@@ -458,6 +458,12 @@ void enrich_needed(struct enrich *enrich, pid_t pid)
 {
 	if (enrich->span_stacks)
 		needed_each(pid, file_needed, enrich->span_stacks);
+}
+
+void enrich_program(struct enrich *enrich, pid_t pid, uint64_t exec_ts)
+{
+	if (enrich->span_stacks)
+		stacks_forget(enrich->span_stacks, pid, exec_ts);
 }
 
 int enrich_process(struct enrich *enrich, pid_t pid, bool wait, struct error *err)

@@ -52,6 +52,10 @@ void enrich_file(struct enrich *enrich, int fd, const char *path);
 /* If stacks are recorded, prepares the libraries that a new program will map. */
 void enrich_needed(struct enrich *enrich, pid_t pid);
 
+/* A process runs a new program since `exec_ts`, whose record may come later: what was read before
+ * is of another one. */
+void enrich_program(struct enrich *enrich, pid_t pid, uint64_t exec_ts);
+
 /* A process has a new program or mapping. Writes its mappings now, while it lives. `wait`: up to
  * some milliseconds for unwinding tables. */
 int enrich_process(struct enrich *enrich, pid_t pid, bool wait, struct error *err);

@@ -42,6 +42,7 @@ struct stack_process {
 	pid_t pid;         /* 0: unused */
 	bool waits;        /* it has to be examined again */
 	bool pending;      /* some tables of its files are not finished yet */
+	uint64_t since_ts; /* nothing of it was read before */
 	uint64_t ready_ts; /* since then all have been in the kernel */
 	struct stack_run run;
 	struct python python;
@@ -321,8 +322,10 @@ static struct stack_process *process_of(struct stacks *stacks, pid_t pid)
 		return NULL;
 	if (!map_set(&stacks->process_at, (uint64_t)pid, index))
 		return NULL;
-	stacks->processes.data[index] =
-		(struct stack_process){.pid = pid, .program = ++stacks->programs, .code = NO_CODE};
+	stacks->processes.data[index] = (struct stack_process){.pid = pid,
+							       .since_ts = clock_monotonic_ns(),
+							       .program = ++stacks->programs,
+							       .code = NO_CODE};
 	return &stacks->processes.data[index];
 }
 
@@ -500,7 +503,7 @@ uint64_t stacks_early(const struct stacks *stacks)
 	return stacks->early;
 }
 
-int stacks_fork(struct stacks *stacks, pid_t parent, pid_t child, struct error *err)
+int stacks_fork(struct stacks *stacks, pid_t parent, pid_t child, uint64_t ts, struct error *err)
 {
 	uint32_t index = map_get(&stacks->process_at, (uint64_t)parent);
 	struct stack_process *process;
@@ -508,10 +511,14 @@ int stacks_fork(struct stacks *stacks, pid_t parent, pid_t child, struct error *
 
 	if (index == MAP_NONE || !stacks->processes.data[index].python.kernel.runtime)
 		return 0;
+	stacks_forget(stacks, child, ts);
+	if (map_get(&stacks->process_at, (uint64_t)child) != MAP_NONE)
+		return 0;
 	python = stacks->processes.data[index].python;
 	process = process_of(stacks, child);
 	if (!process)
 		return error_set(err, ENOMEM, "out of memory");
+	process->since_ts = ts;
 	process->python = python;
 	return 0;
 }
@@ -532,12 +539,13 @@ static void codes_forget(struct stacks *stacks, const struct stack_process *proc
 	}
 }
 
-void stacks_forget(struct stacks *stacks, pid_t pid)
+void stacks_forget(struct stacks *stacks, pid_t pid, uint64_t ts)
 {
-	uint32_t index = map_remove(&stacks->process_at, (uint64_t)pid);
+	uint32_t index = map_get(&stacks->process_at, (uint64_t)pid);
 
-	if (index == MAP_NONE)
+	if (index == MAP_NONE || stacks->processes.data[index].since_ts > ts)
 		return;
+	map_remove(&stacks->process_at, (uint64_t)pid);
 	kernel_stack_process(stacks->kernel, pid, NULL);
 	run_give(stacks, stacks->processes.data[index].run);
 	codes_forget(stacks, &stacks->processes.data[index]);

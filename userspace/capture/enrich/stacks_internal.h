@@ -35,10 +35,11 @@ uint64_t stacks_early(const struct stacks *stacks);
 const char *stacks_warning(const struct stacks *stacks);
 /* Prepares the table of a file before processes map it. `fd` stays the caller's. */
 void stacks_file(struct stacks *stacks, int fd, const char *path);
-/* A process has a child. The BPF programs know that already: bpf/stack.h. */
-int stacks_fork(struct stacks *stacks, pid_t parent, pid_t child, struct error *err);
-/* The process has ended, or runs a new program. */
-void stacks_forget(struct stacks *stacks, pid_t pid);
+/* A process has a child, since `ts`. The BPF programs know that already: bpf/stack.h. */
+int stacks_fork(struct stacks *stacks, pid_t parent, pid_t child, uint64_t ts, struct error *err);
+/* The process has ended, or runs a new program, since `ts`. What was read of it later is of the
+ * process or program that is there now, and stays. */
+void stacks_forget(struct stacks *stacks, pid_t pid, uint64_t ts);
 
 /* Stores a code object of Python. */
 int stacks_code(struct stacks *stacks, const struct waffle_rec_code *code);
