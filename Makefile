@@ -218,6 +218,7 @@ $(BUILD)/unit/test_clock_pairs: $(BUILD)/obj/usdt/record/clock_pairs.o
 $(BUILD)/unit/test_known_spans: $(BUILD)/obj/usdt/record/known_spans.o
 $(BUILD)/unit/test_gpu_activity $(BUILD)/bin/fuzz_gpu_activity: $(addprefix $(BUILD)/obj/usdt/gpu/,activity.o fields.o)
 $(BUILD)/unit/test_gpu_buffers: $(BUILD)/obj/usdt/gpu/buffers.o
+$(BUILD)/unit/test_gpu_control: $(addprefix $(BUILD)/obj/usdt/gpu/,control.o tracer_wait.o)
 $(BUILD)/unit/test_per_thread: $(BUILD)/obj/usdt/gpu/per_thread.o
 $(BUILD)/unit/test_code: $(addprefix $(BUILD)/obj/usdt/,frame/code.o ring/ticks.o)
 

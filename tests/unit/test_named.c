@@ -9,6 +9,12 @@
 
 #include <cmocka.h>
 
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
 #include "usdt/name/names.h"
 #include "usdt/ring/rings.h"
 #include "usdt/ring/tracer.h"
@@ -173,6 +179,33 @@ static void test_tracer_reads_all_names_and_arms_them(void **state)
 	assert_int_equal(name_chunk_next(chunk, &at, &definition), NAME_CHUNK_END);
 }
 
+/* Waits until the word of a name that is armed changes, or for 5 s. Returns NULL if it was woken.
+ */
+static void *wait_for_word(void *arg)
+{
+	const struct timespec most = {.tv_sec = 5};
+
+	return syscall(SYS_futex, arg, FUTEX_WAIT, NAME_ARMED_TRACER, &most, NULL, 0) ? arg : NULL;
+}
+
+/* A tracer that was killed leaves names armed. */
+static void test_a_name_that_is_armed_again_wakes_who_waits(void **state)
+{
+	static struct name_entry entries[2];
+	uint32_t *word = &entries[1].armed;
+	const struct timespec pause = {.tv_nsec = 100000000};
+	pthread_t waits;
+	void *result;
+
+	(void)state;
+	*word = NAME_ARMED_TRACER;
+	assert_int_equal(pthread_create(&waits, NULL, wait_for_word, word), 0);
+	nanosleep(&pause, NULL);
+	name_chunk_arm((struct name_chunk *)entries, sizeof(entries[0]), true);
+	pthread_join(waits, &result);
+	assert_null(result);
+}
+
 static void test_long_names_fill_many_chunks(void **state)
 {
 	char text[WAFFLE_FILE_MAX + 1];
@@ -309,6 +342,7 @@ int main(void)
 		cmocka_unit_test(test_shorter_spec_of_an_older_program_has_defaults),
 		cmocka_unit_test(test_listener_gets_each_name_once_and_arms_it),
 		cmocka_unit_test(test_tracer_reads_all_names_and_arms_them),
+		cmocka_unit_test(test_a_name_that_is_armed_again_wakes_who_waits),
 		cmocka_unit_test(test_long_names_fill_many_chunks),
 		cmocka_unit_test(test_numbers_are_converted_to_the_nearest),
 		cmocka_unit_test(test_a_number_has_the_type_of_its_value_or_is_not_there),

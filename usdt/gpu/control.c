@@ -25,6 +25,9 @@
 
 #define API __attribute__((visibility("default")))
 #define POLL_NS 100000000
+/* A tracer may arm names before it opens the gate, which wakes nobody. One that was killed leaves
+ * them armed, so the thread does not look for ever: 10 s. */
+#define GATE_POLLS 100
 /* Without futex_waitv(), which Linux has since 5.16. */
 #define DORMANT_NS 250000000
 /* An exiting process waits so long for the last records. */
@@ -54,15 +57,20 @@ static struct {
 	uint32_t ended; /* a futex: the thread has taken the last records */
 } control;
 
+static bool is_any_armed(void)
+{
+	for (unsigned i = 0; i < control.watched_count; i++)
+		if (waffle_name_armed(control.watched[i]))
+			return true;
+	return false;
+}
+
 static bool is_wanted(void)
 {
 	bool open =
 		__atomic_load_n(&rings_gate.collector, __ATOMIC_RELAXED) || tracer_reads_rings();
 
-	for (unsigned i = 0; open && i < control.watched_count; i++)
-		if (waffle_name_armed(control.watched[i]))
-			return true;
-	return false;
+	return open && is_any_armed();
 }
 
 /* ---- waiting ---- */
@@ -130,13 +138,20 @@ static bool step(enum phase phase)
 
 static void *control_main(void *arg)
 {
+	unsigned polls = GATE_POLLS;
+
 	(void)arg;
 	prctl(PR_SET_NAME, "waffle-gpu");
 	while (!__atomic_load_n(&control.bell, __ATOMIC_ACQUIRE)) {
-		if (step(RUNS))
+		if (step(RUNS)) {
 			wait_for(POLL_NS);
-		else
+		} else if (polls && is_any_armed()) {
+			polls--;
+			wait_for(POLL_NS);
+		} else {
 			wait_dormant();
+			polls = GATE_POLLS;
+		}
 	}
 	step(EXITS);
 	tracer_wait_mapped(clock_monotonic_ns() + EXIT_NS);

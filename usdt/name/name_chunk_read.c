@@ -104,7 +104,8 @@ void name_chunk_arm(struct name_chunk *chunk, uint32_t at, bool armed)
 		__atomic_and_fetch(&entry->armed, ~NAME_ARMED_TRACER, __ATOMIC_RELAXED);
 		return;
 	}
-	/* A thread of the program may sleep until then (names_wake()). */
-	if (!__atomic_fetch_or(&entry->armed, NAME_ARMED_TRACER, __ATOMIC_RELAXED))
-		syscall(SYS_futex, &entry->armed, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+	/* A thread of the program may sleep until then (names_wake()), also if a tracer that was
+	 * killed has left the name armed. */
+	__atomic_or_fetch(&entry->armed, NAME_ARMED_TRACER, __ATOMIC_RELAXED);
+	syscall(SYS_futex, &entry->armed, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
