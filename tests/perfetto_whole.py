@@ -59,7 +59,8 @@ class Whole:
                 if not stack:
                     self.trace.bad("slice-end", f"an end at {ts} on track {uuid}: none is open")
                     continue
-                item = stack.pop()
+                args, item = item.args, stack.pop()
+                item.args.update(args)  # those of both events are the slice's
                 item.end = ts
             elif kind == BEGIN:
                 item.depth = len(stack)

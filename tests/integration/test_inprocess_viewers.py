@@ -233,6 +233,7 @@ def test_perfetto_spans_longer_than_a_window_have_their_begin_and_end(record):
     for span in got.slices:
         spans[span.name].append(span)
     [long], [answer], [early] = spans["long"], spans["answer"], spans["early"]
+    assert all(part.args["unfinished"] for part in spans["left long ago"][-1:] + spans["left open"])
     assert long.end - long.ts >= 4.6e9 and answer.track is long.track and answer.end <= long.end
     late, rest = sorted(spans["late"], key=lambda s: s.ts)
     assert rest.args["continued"] and rest.args["id"] == late.args["id"]

@@ -150,13 +150,23 @@ static void perfetto_begin(void *arg, const struct timeline_node *span)
 	node_put(p, span);
 }
 
+/* Writes the end of a slice whose begin was written before that was known. */
+static void later_end_put(struct perfetto_stream *p, struct sequence *sequence,
+			  const struct timeline_node *span, uint64_t uuid)
+{
+	(span->node.unfinished ? slice_leave_put : slice_end_put)(&p->encoder, sequence,
+								  span->end_ts, uuid);
+}
+
 static void perfetto_end(void *arg, const struct timeline_node *span, bool whole)
 {
 	struct perfetto_stream *p = arg;
 
-	(void)whole;
 	time_note(p, span->end_ts);
-	slice_end_put(&p->encoder, thread_sequence(p, span->thread), span->end_ts, 0);
+	if (whole)
+		slice_end_put(&p->encoder, thread_sequence(p, span->thread), span->end_ts, 0);
+	else
+		later_end_put(p, thread_sequence(p, span->thread), span, 0);
 }
 
 static uint64_t perfetto_aside(void *arg, const struct timeline_node *span)
@@ -182,7 +192,7 @@ static void perfetto_aside_end(void *arg, const struct timeline_node *span)
 	const struct perfetto_thread *thread = &p->threads.data[span->thread];
 
 	time_note(p, span->end_ts);
-	slice_end_put(&p->encoder, &p->anywhere, span->end_ts, span->track);
+	later_end_put(p, &p->anywhere, span, span->track);
 	track_pools_release(&p->pools, thread->parent ?: p->process,
 			    thread->parent ? thread->name
 					   : names_of_site(&p->encoder, span->site)->name,

@@ -101,6 +101,8 @@ static void slow(void)
 	waffle_span_t early = WAFFLE_BEGIN("early", KV_I64("i", 1));
 	waffle_span_t late = WAFFLE_BEGIN("late", KV_I64("i", 2));
 	waffle_event_id_t cause = WAFFLE_EVENT("ask", KV_I64("i", 3));
+
+	WAFFLE_BEGIN("left long ago", KV_I64("i", 6));
 	{
 		WAFFLE_SPAN("long", KV_I64("i", 4));
 		usleep(2300000);

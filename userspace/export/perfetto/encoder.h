@@ -211,6 +211,9 @@ void instant_begin(struct pf_encoder *p, struct sequence *sequence, uint64_t uui
 		   const struct site_names *names, const struct export_node *node);
 /* Ends the innermost slice of a track. */
 void slice_end_put(struct pf_encoder *p, struct sequence *sequence, uint64_t end_ts, uint64_t uuid);
+/* The same for a slice that the program has not ended, whose begin does not say so. */
+void slice_leave_put(struct pf_encoder *p, struct sequence *sequence, uint64_t end_ts,
+		     uint64_t uuid);
 /* The value of a counter: the first number of its hit; nothing if it has none. */
 void counter_put(struct pf_encoder *p, struct sequence *sequence, uint64_t uuid,
 		 const struct export_node *node);

@@ -387,6 +387,14 @@ void slice_end_put(struct pf_encoder *p, struct sequence *sequence, uint64_t end
 	packet_put(&p->writer, &packet.base, 64);
 }
 
+void slice_leave_put(struct pf_encoder *p, struct sequence *sequence, uint64_t end_ts,
+		     uint64_t uuid)
+{
+	event_begin(p, sequence, PF__EVENT_TYPE__SLICE_END, uuid, end_ts);
+	event_flag(p, sequence, names_own(p, "unfinished"));
+	event_put(p);
+}
+
 /* The value of a counter's hit: its first number. */
 static bool counter_value(const struct export_node *node, struct value *value)
 {
