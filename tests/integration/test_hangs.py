@@ -697,6 +697,25 @@ def test_a_process_and_its_child_with_full_pipes_may_be_in_a_deadlock(waffle, st
     assert first.split()[5:7] == ["pipe", "likely"], text
 
 
+WAITS_BEFORE_IT_READS = """
+import subprocess
+child = subprocess.Popen(("cat", "/dev/zero"), stdout=subprocess.PIPE)
+print("child", child.pid, flush=True)
+child.wait()
+"""
+
+
+def test_a_process_that_waits_for_its_child_and_never_reads_may_be_in_a_deadlock(waffle, start):
+    """The manual of Popen.wait() warns of this one."""
+    program = start(sys.executable, "-c", WAITS_BEFORE_IT_READS)
+    child = int(program.until("child"))
+    time.sleep(0.5)
+    path = waffle.path()
+    waffle.ok("attach", "--pid", program.pid, "--tree", "--duration", "300ms", "-o", path, "--no-report")
+    text = waffle.ok("why", path).stdout
+    assert text.startswith("may be a deadlock: ") and f" → cat ({child}) → " in text.splitlines()[0], text
+
+
 HOLDER_DIED = """
 import multiprocessing, os, signal, time
 def work(lock, number):

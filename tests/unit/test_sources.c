@@ -252,6 +252,14 @@ static void test_the_lock_of_a_file_has_the_processes_with_that_open_file(void *
 	assert_true(descriptor_key(&end[0].key, kind, sizeof(kind), getpid(), other));
 	end[1].key = end[0].key;
 	child = child_at(mine);
+	assert_true(pipe_ends_find(end, 1, clock_monotonic_ns() + 10000000000ull));
+	pipe_end_describe(text, sizeof(text), &end[0]);
+	snprintf(expected, sizeof(expected),
+		 "locked by process %d, %s, and its descendants %s (%d)", getpid(), comm, comm,
+		 child);
+	assert_string_equal(text, expected);
+	assert_int_equal(pipe_end_process(text), getpid());
+	end[0] = (struct pipe_end){.key = end[0].key, .lock = end[0].lock};
 	close(mine);
 	assert_true(pipe_ends_find(end, 2, clock_monotonic_ns() + 10000000000ull));
 	pipe_end_describe(text, sizeof(text), &end[0]);

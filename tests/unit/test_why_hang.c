@@ -1381,7 +1381,8 @@ static void test_a_poll_of_pipes_goes_on_with_the_process_at_all_other_ends(void
 	}
 }
 
-/* A process that waits for its number's object: 10 for the first one, 20 for the second one. */
+/* A process that waits for its number's object, or for its child: 10 for the first one, its child
+ * 20 for the second one. */
 struct end_wait {
 	int syscall;
 	const char *detail;
@@ -1395,7 +1396,7 @@ static void end_waits_add(struct capture *capture, const struct end_wait waits[2
 {
 	capture_begin(capture, true);
 	for (uint32_t i = 0; i < 2; i++) {
-		process_add(capture, 10 * (i + 1), 1, "t");
+		process_add(capture, 10 * (i + 1), i ? 10 : 1, "t");
 		object(capture, "/srv/file", waits[i].detail);
 	}
 	if (threads)
@@ -1408,6 +1409,7 @@ static void end_waits_add(struct capture *capture, const struct end_wait waits[2
 		hang_add(capture, &(struct hung){.tid = pid,
 						 .pid = pid,
 						 .syscall = waits[i].syscall,
+						 .lock = waits[i].syscall == NR_WAIT4 ? 20 : 0,
 						 .expected = waits[i].timeout,
 						 .task_state = waits[i].task_state});
 	}
@@ -1437,9 +1439,10 @@ static void test_processes_may_wait_for_each_other_at_files(void **state)
 		{{{NR_WRITE, READ_BY_20, 0, 0}, {NR_WRITE, READ_BY_10, 0, 0}},
 		 false,
 		 1,
-		 "may be a deadlock: t (10) → t (20) → t (10): each waits at a pipe, or for a "
-		 "lock, "
-		 "that only the next one holds; only a signal can end that\n"},
+		 "may be a deadlock: t (10) → t (20) → t (10): each waits at a pipe or for a "
+		 "lock that only the next one holds, or for its end; only a signal can end that\n"},
+		{{{NR_WAIT4, "", 0, 0}, {NR_WRITE, READ_BY_10, 0, 0}}, false, 1, "may be "},
+		{{{NR_WAIT4, "", 0, 0}, {NR_EPOLL_WAIT, READ_BY_10, 0, 0}}, false, 0, ""},
 		{{{NR_READ, WRITTEN_BY_20, 0, 0}, {NR_FLOCK, LOCKED_BY_10, 0, 0}},
 		 false,
 		 1,

@@ -278,7 +278,7 @@ static void print_deadlock(const struct hang_printer *printer, const struct why_
 	uint32_t at = deadlock->first;
 
 	paint(printer, TERMINAL_BOLD);
-	fputs(deadlock->pipes ? "may be a deadlock: " : "deadlock: ", printer->out);
+	fputs(deadlock->perhaps ? "may be a deadlock: " : "deadlock: ", printer->out);
 	for (uint32_t i = 0; i < deadlock->count; i++) {
 		put_thread(printer, wait_of(printer, &printer->hangs->waits.data[at])->thread);
 		fputs(" → ", printer->out);
@@ -286,9 +286,9 @@ static void print_deadlock(const struct hang_printer *printer, const struct why_
 	}
 	put_thread(printer, wait_of(printer, &printer->hangs->waits.data[at])->thread);
 	fputs(deadlock->count == 1 ? ": it waits for what it holds itself\n"
-	      : deadlock->pipes ? ": each waits at a pipe, or for a lock, that only the next one "
-				  "holds; only a signal can end that\n"
-				: ": each waits for what the next one holds\n",
+	      : deadlock->perhaps  ? ": each waits at a pipe or for a lock that only the next one "
+				     "holds, or for its end; only a signal can end that\n"
+				   : ": each waits for what the next one holds\n",
 	      printer->out);
 	paint(printer, TERMINAL_END);
 	for (uint32_t i = 0; i < deadlock->count; i++) {

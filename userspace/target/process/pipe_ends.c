@@ -24,6 +24,9 @@
 #define SEVERAL_ENDS "other ends of "
 #define LOCKED_BY "locked by "
 
+#define NAMED 3 /* so many holders are named */
+#define ANCESTORS_MAX 64
+
 static const char *end_text(const struct pipe_end *end)
 {
 	return end->lock.wanted ? LOCKED_BY : end->write ? WRITE_END : READ_END;
@@ -132,6 +135,33 @@ static bool process_search(struct pipe_end *ends, size_t count, pid_t pid, uint6
 	       (live <= 0 || live == pid || thread_search(ends, count, pid, live, until_ns, &any));
 }
 
+static bool is_below(pid_t pid, pid_t ancestor)
+{
+	for (unsigned i = 0; i < ANCESTORS_MAX && pid > 0; i++) {
+		pid = process_parent(pid);
+		if (pid == ancestor)
+			return true;
+	}
+	return false;
+}
+
+/* Finds the holder that is an ancestor of all others, and puts it first. */
+static void family_find(struct pipe_end *end)
+{
+	struct pipe_holder *holders = end->holders, head;
+
+	for (uint32_t i = 0; i < end->count && !end->family; i++) {
+		end->family = true;
+		for (uint32_t k = 0; k < end->count && end->family; k++)
+			end->family = k == i || is_below(holders[k].pid, holders[i].pid);
+		if (!end->family)
+			continue;
+		head = holders[i];
+		memmove(holders + 1, holders, i * sizeof(*holders));
+		holders[0] = head;
+	}
+}
+
 bool pipe_ends_find(struct pipe_end *ends, size_t count, uint64_t until_ns)
 {
 	DIR *proc = opendir("/proc");
@@ -147,27 +177,39 @@ bool pipe_ends_find(struct pipe_end *ends, size_t count, uint64_t until_ns)
 	}
 	if (proc)
 		closedir(proc);
+	for (size_t i = 0; i < count; i++)
+		if (ends[i].lock.wanted && ends[i].count > 1 && ends[i].count <= PIPE_HOLDERS)
+			family_find(&ends[i]);
 	return all;
+}
+
+/* Prints "sh (4711), cat (4712), …", from one on. */
+static void holders_list(char *text, size_t size, const struct pipe_end *end, uint32_t from)
+{
+	uint32_t named = end->count < NAMED ? end->count : NAMED;
+	int len = 0;
+
+	for (uint32_t i = from; i < named && len < (int)size; i++)
+		len += snprintf(text + len, size - (size_t)len, "%s%s (%d)", i > from ? ", " : "",
+				end->holders[i].comm, end->holders[i].pid);
+	if (end->count > named && len < (int)size)
+		snprintf(text + len, size - (size_t)len, ", …");
 }
 
 /* Prints "write end of process 4711, sh"; `what` is the "write end of ". */
 static void holders_put(char *text, size_t size, const struct pipe_end *end, const char *what)
 {
-	uint32_t named = end->count < PIPE_HOLDERS ? end->count : PIPE_HOLDERS;
-	int len;
+	bool one = end->count == 1 || end->family;
+	int len = 0;
 
 	text[0] = '\0';
-	if (named == 1) {
-		snprintf(text, size, "%s" OF_PROCESS "%d, %s", what, end->holders[0].pid,
-			 end->holders[0].comm);
-		return;
-	}
-	len = named ? snprintf(text, size, "%s%u processes", what, end->count) : 0;
-	for (uint32_t i = 0; i < named && len < (int)size; i++)
-		len += snprintf(text + len, size - (size_t)len, "%s%s (%d)", i ? ", " : ": ",
-				end->holders[i].comm, end->holders[i].pid);
-	if (end->count > named && len < (int)size)
-		snprintf(text + len, size - (size_t)len, ", …");
+	if (one)
+		len = snprintf(text, size, "%s" OF_PROCESS "%d, %s%s", what, end->holders[0].pid,
+			       end->holders[0].comm, end->family ? ", and its descendants " : "");
+	else if (end->count)
+		len = snprintf(text, size, "%s%u processes: ", what, end->count);
+	if (end->count > 1 && len < (int)size)
+		holders_list(text + len, size - (size_t)len, end, one);
 }
 
 void pipe_end_describe(char *text, size_t size, const struct pipe_end *end)

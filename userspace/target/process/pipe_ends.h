@@ -15,14 +15,16 @@
 #include "target/process/descriptors.h"
 #include "target/process/file_lock.h"
 
-#define PIPE_HOLDERS 3 /* so many are named */
+#define PIPE_HOLDERS 16 /* so many are known */
 
 /* An end of a pipe, or the lock of a file, and who holds it. */
 struct pipe_end {
 	struct file_key key;
 	struct awaited_lock lock; /* if that is wanted, it is no end of a pipe */
 	bool write;               /* the end to write to; otherwise the one to read from */
-	uint32_t count;           /* of processes that hold it */
+	/* Of a lock: the first holder is an ancestor of all others, which have inherited it. */
+	bool family;
+	uint32_t count; /* of processes that hold it */
 	struct pipe_holder {
 		pid_t pid;
 		char comm[16];
@@ -39,8 +41,9 @@ bool pipe_end_opposite(struct pipe_end *end, pid_t pid, int fd);
  * does not show, are missing all the same. */
 bool pipe_ends_find(struct pipe_end *ends, size_t count, uint64_t until_ns);
 
-/* Writes "write end of process 4711, sh", "write end of 2 processes: sh (4711), cat (4712)", or
- * "locked by process 4711, sh"; "": nobody holds it. */
+/* Writes "write end of process 4711, sh", "write end of 2 processes: sh (4711), cat (4712)",
+ * "locked by process 4711, sh", or "locked by process 4711, flock, and its descendants sh (4712)";
+ * "": nobody holds it. */
 void pipe_end_describe(char *text, size_t size, const struct pipe_end *end);
 
 /* The same for the pipes among the descriptors that a thread polls: "other ends of process 4711,

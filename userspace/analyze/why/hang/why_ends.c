@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Waits at pipes, and for locks of files. The text of the awaited file says which process holds the
- * other end or the lock, as the descriptors of all processes showed when the capture ended. If it
- * has one thread, that one has to end the wait. */
+/* Waits at pipes, for locks of files, and for children, which another process has to end. The text
+ * of the awaited file says which process holds the other end or the lock, as the descriptors of all
+ * processes showed when the capture ended. If it has one thread, that one has to end the wait. */
 #include <string.h>
 
 #include "analyze/why/hang/why_hang_internal.h"
@@ -33,24 +33,30 @@ static uint32_t holder_of(const struct model *model, const struct map *counts,
 	uint32_t pid = number ? store_pid_of(store_pid_host(object->pid), number) : 0;
 	uint32_t process = pid ? map_get(&model->pids, pid) : MAP_NONE;
 
-	/* A thread that is stopped waits to be continued. */
-	if (wait->task_state & (WAFFLE_TASK_STOPPED | WAFFLE_TASK_TRACED))
-		return MODEL_NONE;
 	return process < model->processes.len && map_get(counts, pid) == 1
 		       ? model->processes.data[process].main_thread
 		       : MODEL_NONE;
 }
 
-/* Whether a wait at pipes has no timeout, and has lasted long enough to be at the same time as
- * others: the threads are not looked at all at once. */
-static bool may_last(const struct model *model, const struct model_open_wait *wait,
-		     const char *call)
+/* The only thread of the only child that a wait is for; MODEL_NONE: it is not known. */
+static uint32_t child_of(const struct why_hangs *hangs, const struct model *model,
+			 const struct map *counts, const struct model_open_wait *wait)
+{
+	uint32_t children[WHY_CHILDREN];
+
+	return why_hang_children(hangs, model, wait, children) == 1 &&
+			       map_get(counts, model->threads.data[children[0]].pid) == 1
+		       ? children[0]
+		       : MODEL_NONE;
+}
+
+/* Whether a wait at pipes has no timeout. */
+static bool has_no_timeout(const struct model *model, const struct model_open_wait *wait,
+			   const char *call)
 {
 	const uint64_t *args =
 		wait->args < model->syscall_args.len ? &model->syscall_args.data[wait->args] : NULL;
 
-	if (wait->ts - wait->from_ts < WHY_STANDSTILL_NS)
-		return false;
 	switch (wait_call_of(call)) {
 	case WAIT_CALL_READ:
 	case WAIT_CALL_WRITE:
@@ -62,6 +68,23 @@ static bool may_last(const struct model *model, const struct model_open_wait *wa
 	}
 }
 
+/* The thread of another process that has to end a wait; MODEL_NONE: it is not known. A thread that
+ * is stopped waits to be continued. */
+static uint32_t ender_of(const struct why_hangs *hangs, const struct model *model,
+			 const struct map *counts, const struct model_open_wait *wait,
+			 const char *call)
+{
+	if (wait->task_state & (WAFFLE_TASK_STOPPED | WAFFLE_TASK_TRACED))
+		return MODEL_NONE;
+	if (wait_call_of(call) == WAIT_CALL_FILE_LOCK)
+		return holder_of(model, counts, wait);
+	if (wait->ts - wait->from_ts < WHY_STANDSTILL_NS)
+		return MODEL_NONE;
+	if (wait_call_of(call) == WAIT_CALL_CHILD)
+		return child_of(hangs, model, counts, wait);
+	return has_no_timeout(model, wait, call) ? holder_of(model, counts, wait) : MODEL_NONE;
+}
+
 void why_ends_find(struct why_hangs *hangs, const struct model *model)
 {
 	struct map counts = {0};
@@ -70,19 +93,16 @@ void why_ends_find(struct why_hangs *hangs, const struct model *model)
 	for (size_t i = 0; i < hangs->waits.len; i++) {
 		struct why_hung *hung = &hangs->waits.data[i];
 		const struct model_open_wait *wait = &model->open_waits.data[hung->wait];
-		const char *call = wait->syscall < 0
-					   ? NULL
-					   : syscall_name(model->meta->machine, wait->syscall);
-		uint32_t holder =
-			hung->owner == MODEL_NONE ? holder_of(model, &counts, wait) : MODEL_NONE;
+		const char *call;
 
-		if (holder == MODEL_NONE)
+		if (hung->awaits != WHY_AWAITS_UNKNOWN || wait->syscall < 0)
+			continue;
+		call = syscall_name(model->meta->machine, wait->syscall);
+		hung->owner = ender_of(hangs, model, &counts, wait, call);
+		if (hung->owner == MODEL_NONE)
 			continue;
 		hung->sure = wait_call_of(call) == WAIT_CALL_FILE_LOCK;
-		if (!hung->sure && !may_last(model, wait, call))
-			continue;
-		hung->owner = holder;
-		hung->awaits = hung->sure ? WHY_AWAITS_LOCK : WHY_AWAITS_PIPE;
+		hung->awaits = hung->sure ? WHY_AWAITS_LOCK : WHY_AWAITS_PROCESS;
 	}
 	map_free(&counts);
 }
@@ -92,7 +112,7 @@ void why_ends_check(struct why_hangs *hangs)
 	for (size_t i = 0; i < hangs->waits.len; i++) {
 		struct why_hung *hung = &hangs->waits.data[i];
 
-		if (hung->awaits != WHY_AWAITS_PIPE || hung->deadlock != MODEL_NONE)
+		if (hung->awaits != WHY_AWAITS_PROCESS || hung->deadlock != MODEL_NONE)
 			continue;
 		hung->awaits = WHY_AWAITS_UNKNOWN;
 		hung->owner = hung->next = MODEL_NONE;
