@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "analyze/why/hang/why_hang.h"
+#include "analyze/why/why_outside.h"
 #include "analyze/why/why_pick.h"
 #include "fake_names.h"
 #include "growth.h"
@@ -1542,6 +1543,7 @@ static void test_a_wait_for_the_lock_of_a_file_goes_on_with_its_holder(void **st
 			&(struct why_query){.tid = 10, .from_ts = CAPTURE_START, .to_ts = END_TS});
 		check_part(why, 0, rows[i].cause, END_TS - CAPTURE_START, rows[i].culprit,
 			   rows[i].grade, rows[i].object);
+		assert_int_equal(why_outside_find(why).pid, rows[i].culprit ? 0 : 99);
 		done(&capture, why);
 	}
 }
