@@ -49,9 +49,11 @@ struct waffle_frequency {
 #define NR_PPOLL 271
 #define NR_IO_SUBMIT 209
 #define NR_EPOLL_WAIT 232
+#define NR_OPENAT 257
 #define NR_EPOLL_PWAIT 281
 #elif defined(__TARGET_ARCH_arm64)
 #define NR_IOCTL 29
+#define NR_OPENAT 56
 #define NR_SENDFILE 71
 #define NR_PSELECT6 72
 #define NR_PPOLL 73
@@ -359,8 +361,10 @@ static __always_inline void wait_begin(void *ctx, struct thread_wait *wait,
 	site_ns = wait_site_ns(wait->site);
 	wait->site_short = !site_ns;
 	worth = stack_worth(site_ns > wait->lately_ns ? site_ns : wait->lately_ns);
-	/* The system call does not explain page faults, device drivers and file systems. */
-	if (task_state == WAFFLE_TASK_UNINTERRUPTIBLE || syscall < 0 || syscall == NR_IOCTL)
+	/* The system call does not explain page faults, device drivers and file systems, nor the
+	 * opening of a named pipe. */
+	if (task_state == WAFFLE_TASK_UNINTERRUPTIBLE || syscall < 0 || syscall == NR_IOCTL ||
+	    syscall == NR_OPENAT)
 		wait->kernel_stack = stack_take(ctx, 0, now, worth);
 	if (wait->long_ago || site_ns >= STACK_TICK_NS ||
 	    now - wait->stack_ts >= config.stack_gap_ns) {

@@ -625,6 +625,97 @@ def test_a_thread_whose_queue_nobody_empties_waits_for_the_only_other_one(waffle
     assert f"({program.pid}), which spent" in text, text
 
 
+LOCKS_FILES = """
+import fcntl, sys, time
+files = [open(path, "w") for path in sys.argv[2:]]
+lock = getattr(fcntl, sys.argv[1])
+lock(files[0], fcntl.LOCK_EX)
+print("ready", flush=True)
+sys.stdin.readline()
+for file in files[1:]:
+    lock(file, fcntl.LOCK_EX)
+time.sleep(1000)
+"""
+
+
+def test_processes_that_wait_for_each_others_file_locks_are_in_a_deadlock(waffle, start, tmp_path):
+    files = [tmp_path / "prices", tmp_path / "stock"]
+    both = [start(sys.executable, "-c", LOCKS_FILES, "flock", *files[::step]) for step in (1, -1)]
+    for program in both:
+        program.until("ready")
+    for program in both:
+        program.say("go on")
+    time.sleep(0.3)
+    first, second = sorted(both, key=lambda program: program.pid)
+    path = waffle.path()
+    waffle.ok("attach", "--pid", first.pid, "--pid", second.pid, "--duration", "300ms", "-o", path, "--no-report")
+    text = waffle.ok("why", path).stdout
+    assert re.match(rf"deadlock: \S+ \({first.pid}\) → \S+ \({second.pid}\) → \S+ \({first.pid}\): ", text), text
+    wanted = files[1] if first is both[0] else files[0]
+    assert re.search(rf"\({first.pid}\) blocked in flock on {wanted} \(\w+, locked by process {second.pid}, ", text), text
+
+
+@pytest.mark.parametrize("call", ("flock", "lockf"))
+def test_a_wait_for_a_file_lock_from_before_the_capture_goes_on_with_its_holder(waffle, start, tmp_path, call):
+    own, other = tmp_path / "own", tmp_path / "other"
+    holder, waiter = (start(sys.executable, "-c", LOCKS_FILES, call, *files) for files in ((own,), (other, own)))
+    for program in (holder, waiter):
+        program.until("ready")
+        program.say("go on")
+    time.sleep(0.3)
+    path = waffle.path()
+    waffle.ok("attach", "--pid", waiter.pid, "--pid", holder.pid, "--duration", "300ms", "-o", path, "--no-report")
+    text = waffle.ok("why", "--thread", waiter.pid, path).stdout
+    first = next(line for line in text.splitlines() if line.startswith("   1. "))
+    assert first.split()[5:7] == ["sleep", "likely"] and f"({holder.pid})" in first, text
+    assert re.search(rf"{own} \(\w+, locked by process {holder.pid}, .* ← not ended by \S+ \({holder.pid}\), which", text), text
+
+
+FULL_PIPES = """
+import os, select, subprocess, sys
+child = subprocess.Popen(("cat",), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+os.set_blocking(child.stdin.fileno(), False)
+poll = select.poll()
+poll.register(child.stdin, select.POLLOUT)
+poll.register(os.eventfd(0), select.POLLIN)
+print("child", child.pid, flush=True)
+while poll.poll():
+    os.write(child.stdin.fileno(), bytes(4096))
+"""
+
+
+def test_a_process_and_its_child_with_full_pipes_may_be_in_a_deadlock(waffle, start):
+    """As Ruby's IO.popen("r+") polls the pipe, and an eventfd that only itself could write to."""
+    program = start(sys.executable, "-c", FULL_PIPES)
+    child = int(program.until("child"))
+    time.sleep(0.5)
+    path = waffle.path()
+    waffle.ok("attach", "--pid", program.pid, "--tree", "--duration", "300ms", "-o", path, "--no-report")
+    text = waffle.ok("why", path).stdout
+    assert text.startswith("may be a deadlock: ") and f" → cat ({child}) → " in text.splitlines()[0], text
+    first = next(line for line in text.splitlines() if line.startswith("   1. "))
+    assert first.split()[5:7] == ["pipe", "likely"], text
+
+
+WAITS_BEFORE_IT_READS = """
+import subprocess
+child = subprocess.Popen(("cat", "/dev/zero"), stdout=subprocess.PIPE)
+print("child", child.pid, flush=True)
+child.wait()
+"""
+
+
+def test_a_process_that_waits_for_its_child_and_never_reads_may_be_in_a_deadlock(waffle, start):
+    """The manual of Popen.wait() warns of this one."""
+    program = start(sys.executable, "-c", WAITS_BEFORE_IT_READS)
+    child = int(program.until("child"))
+    time.sleep(0.5)
+    path = waffle.path()
+    waffle.ok("attach", "--pid", program.pid, "--tree", "--duration", "300ms", "-o", path, "--no-report")
+    text = waffle.ok("why", path).stdout
+    assert text.startswith("may be a deadlock: ") and f" → cat ({child}) → " in text.splitlines()[0], text
+
+
 HOLDER_DIED = """
 import multiprocessing, os, signal, time
 def work(lock, number):

@@ -382,6 +382,23 @@ while True:
         os.kill(int(child), signal.SIGKILL)
 
 
+READS_NOW_AND_THEN = """
+import sys, time
+print(1, flush=True)
+for _ in range(40):
+    time.sleep(0.2)
+    open(sys.argv[1]).read()
+"""
+
+
+def test_a_reader_that_is_not_recorded_is_to_blame_if_it_opens_a_named_pipe_late(first_cause, launch, tmp_path):
+    os.mkfifo(tmp_path / "ops")
+    launch(sys.executable, "-c", READS_NOW_AND_THEN, tmp_path / "ops")
+    writer = f"print(1, flush=True)\nwhile True: open({str(tmp_path / 'ops')!r}, 'w').close()"
+    cause, grade, culprit = first_cause(launch(sys.executable, "-c", writer), "1s")
+    assert (cause, grade) == ("pipe", "likely") and "somebody to open the other end of a named pipe" in culprit, culprit
+
+
 def test_who_opens_a_named_pipe_waits_for_its_other_end(first_cause, launch, tmp_path):
     os.mkfifo(tmp_path / "events")
     process = launch(sys.executable, "-c", f"print(1, flush=True); open({str(tmp_path / 'events')!r})")

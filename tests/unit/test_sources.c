@@ -16,10 +16,12 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -31,6 +33,8 @@
 #include "capture/sources_internal.h"
 #include "target/process/descriptors.h"
 #include "target/process/epoll_files.h"
+#include "target/process/file_lock.h"
+#include "target/process/image.h"
 #include "target/process/pipe_ends.h"
 #include "target/process/process.h"
 #include "target/process/terminal.h"
@@ -231,6 +235,72 @@ static void test_pipe_has_the_processes_that_hold_its_other_end(void **state)
 	close(ends[0]);
 }
 
+/* A child that has inherited an open file has its lock, too, also if its parent has closed it. */
+static void test_the_lock_of_a_file_has_the_processes_with_that_open_file(void **state)
+{
+	const __u64 exclusive[3] = {0, LOCK_EX}, shared[3] = {0, LOCK_SH};
+	char name[] = "/tmp/waffle-lock-XXXXXX", text[128], expected[128], comm[16], kind[64];
+	int mine = mkstemp(name), other = open(name, O_RDWR);
+	struct pipe_end end[2] = {{.count = 0}};
+	pid_t child;
+
+	(void)state;
+	process_comm(getpid(), comm);
+	assert_int_equal(flock(mine, LOCK_SH), 0);
+	assert_true(file_lock_awaited(&end[0].lock, SYS_flock, exclusive, NULL));
+	assert_true(file_lock_awaited(&end[1].lock, SYS_flock, shared, NULL));
+	assert_true(descriptor_key(&end[0].key, kind, sizeof(kind), getpid(), other));
+	end[1].key = end[0].key;
+	child = child_at(mine);
+	assert_true(pipe_ends_find(end, 1, clock_monotonic_ns() + 10000000000ull));
+	pipe_end_describe(text, sizeof(text), &end[0]);
+	snprintf(expected, sizeof(expected),
+		 "locked by process %d, %s, and its descendants %s (%d)", getpid(), comm, comm,
+		 child);
+	assert_string_equal(text, expected);
+	assert_int_equal(pipe_end_process(text), getpid());
+	end[0] = (struct pipe_end){.key = end[0].key, .lock = end[0].lock};
+	close(mine);
+	assert_true(pipe_ends_find(end, 2, clock_monotonic_ns() + 10000000000ull));
+	pipe_end_describe(text, sizeof(text), &end[0]);
+	snprintf(expected, sizeof(expected), "locked by process %d, %s", child, comm);
+	assert_string_equal(text, expected);
+	assert_int_equal(pipe_end_process(text), child);
+	assert_int_equal(end[1].count, 0); /* readers don't wait for each other */
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	end[0].count = 0;
+	assert_true(pipe_ends_find(end, 1, clock_monotonic_ns() + 10000000000ull));
+	assert_int_equal(end[0].count, 0);
+	close(other);
+	unlink(name);
+}
+
+/* Whether an fcntl() of `size` bytes from `start` on waits for the lock of the whole file. */
+static bool waits_for_all(int command, off_t start, off_t size)
+{
+	struct flock range = {
+		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = start, .l_len = size};
+	const __u64 args[3] = {0, (__u64)command, (uintptr_t)&range};
+	struct awaited_lock lock;
+	struct image image;
+	bool whole;
+
+	assert_int_equal(image_open(&image, getpid()), 0);
+	whole = file_lock_awaited(&lock, SYS_fcntl, args, &image);
+	image_close(&image);
+	return whole;
+}
+
+static void test_the_lock_of_a_part_of_a_file_has_no_holder(void **state)
+{
+	(void)state;
+	assert_true(waits_for_all(F_SETLKW, 0, 0));
+	assert_false(waits_for_all(F_SETLKW, 0, 1));
+	assert_false(waits_for_all(F_SETLKW, 1, 0));
+	assert_false(waits_for_all(F_GETFL, 0, 0));
+}
+
 static void test_pipes_that_are_polled_have_the_processes_that_hold_all_other_ends(void **state)
 {
 	char text[256], expected[256], comm[16];
@@ -294,7 +364,9 @@ static void test_ends_that_are_unclear_have_no_holders(void **state)
 	unlink(path);
 	rmdir(name);
 	assert_int_equal(pipe_end_process("fifo, read end of process 12, sh"), 12);
+	assert_int_equal(pipe_end_process("ext4, locked by process 12, sh"), 12);
 	assert_int_equal(pipe_end_process("unix /read end of process 12, sh"), 0);
+	assert_int_equal(pipe_end_process("unix /x, locked by process 12, sh"), 0);
 }
 
 static void test_pipe_is_known_by_its_inode_alone(void **state)
@@ -603,6 +675,8 @@ int main(void)
 		cmocka_unit_test(test_pipe_has_the_processes_that_hold_its_other_end),
 		cmocka_unit_test(
 			test_pipes_that_are_polled_have_the_processes_that_hold_all_other_ends),
+		cmocka_unit_test(test_the_lock_of_a_file_has_the_processes_with_that_open_file),
+		cmocka_unit_test(test_the_lock_of_a_part_of_a_file_has_no_holder),
 		cmocka_unit_test(test_ends_that_are_unclear_have_no_holders),
 		cmocka_unit_test(test_pipe_is_known_by_its_inode_alone),
 		cmocka_unit_test(test_socket_has_both_its_ends),

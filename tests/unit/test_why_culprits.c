@@ -91,7 +91,8 @@ static uint32_t outside_of(const char *name, uint64_t ns)
 {
 	struct capture capture;
 	struct why *why;
-	uint32_t found, tid;
+	struct why_outside found;
+	uint32_t tid;
 
 	begin(&capture);
 	named(&capture, 900, 890, name);
@@ -102,7 +103,7 @@ static uint32_t outside_of(const char *name, uint64_t ns)
 	capture_end(&capture, 2000, 11, 1);
 	why = ask_span(&capture, 3000);
 	found = why_outside_find(why);
-	tid = found == MODEL_NONE ? 0 : why->model->threads.data[found].tid;
+	tid = found.pid ? why->model->threads.data[found.thread].tid : 0;
 	done(&capture, why);
 	return tid;
 }
@@ -114,6 +115,35 @@ static void test_a_process_at_which_much_ends_should_be_recorded_as_well(void **
 	assert_int_equal(outside_of("server", 150), 0);
 	assert_int_equal(outside_of("kworker/0:1", 800), 0);
 	assert_int_equal(outside_of("kswapd0", 800), 0);
+}
+
+/* Nobody has ended the wait of thread 11 for the lock of a file when the capture ends. */
+static void test_the_holder_of_a_file_lock_should_be_recorded_as_well(void **state)
+{
+	static const struct {
+		const char *detail;
+		uint32_t pid;
+	} rows[] = {{"ext4, locked by process 900, sh", 900},
+		    {"ext4, locked by 2 processes: sh (900), sh (901)", 0},
+		    {"ext4", 0}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct why_query query = {.tid = 11, .from_ts = 0, .to_ts = UINT64_MAX};
+		struct capture capture;
+		struct why_outside found;
+		struct why *why;
+
+		begin(&capture);
+		object(&capture, "/srv/lock", rows[i].detail);
+		waits(&capture, 1100, 1, 11, 0, S, NR_FLOCK, 3, 0, 0);
+		wait_details(&capture, 1100, 3000, 11, 1, 0, 0);
+		why = ask(&capture, 3000, &query);
+		found = why_outside_find(why);
+		assert_int_equal(found.pid, rows[i].pid);
+		assert_int_equal(found.thread, MODEL_NONE);
+		done(&capture, why);
+	}
 }
 
 /* ---- ended by another thread ---- */
@@ -813,6 +843,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_process_at_which_much_ends_should_be_recorded_as_well),
+		cmocka_unit_test(test_the_holder_of_a_file_lock_should_be_recorded_as_well),
 		cmocka_unit_test(test_span_that_another_thread_ended_is_likely_at_best),
 		cmocka_unit_test(
 			test_span_that_was_handed_over_is_from_there_on_what_the_other_thread_did),

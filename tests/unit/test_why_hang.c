@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "analyze/why/hang/why_hang.h"
+#include "analyze/why/why_outside.h"
 #include "analyze/why/why_pick.h"
 #include "fake_names.h"
 #include "growth.h"
@@ -30,6 +31,7 @@ struct hung {
 	uint32_t tid, pid, owner, flags, stack, ended; /* pid 0: CAPTURE_PID */
 	int syscall;
 	uint64_t lock, expected, from_ts;
+	uint16_t task_state; /* 0: S */
 };
 
 static void hang_add(struct capture *capture, const struct hung *hung)
@@ -37,7 +39,7 @@ static void hang_add(struct capture *capture, const struct hung *hung)
 	struct waffle_rec_state state = {.rec = {CAPTURE_START, hung->tid, WAFFLE_REC_STATE, 0},
 					 .tgid = hung->pid ?: CAPTURE_PID,
 					 .state = WAFFLE_THREAD_BLOCKED,
-					 .task_state = S,
+					 .task_state = hung->task_state ?: S,
 					 .syscall = hung->syscall,
 					 .args = {hung->lock, FUTEX_MUTEX, hung->expected}};
 	struct waffle_rec_open_wait open = {.rec = {end_ts, hung->tid, WAFFLE_REC_OPEN_WAIT, 0},
@@ -1385,6 +1387,172 @@ static void test_a_poll_of_pipes_goes_on_with_the_process_at_all_other_ends(void
 	}
 }
 
+/* A process that waits for its number's object, or for its child: 10 for the first one, its child
+ * 20 for the second one. */
+struct end_wait {
+	int syscall;
+	const char *detail;
+	uint64_t timeout;    /* of poll(); that of others is not looked at */
+	uint16_t task_state; /* 0: S */
+};
+
+#define FOREVER UINT64_MAX
+
+static void end_waits_add(struct capture *capture, const struct end_wait waits[2], bool threads)
+{
+	capture_begin(capture, true);
+	for (uint32_t i = 0; i < 2; i++) {
+		process_add(capture, 10 * (i + 1), i ? 10 : 1, "t");
+		object(capture, "/srv/file", waits[i].detail);
+	}
+	if (threads)
+		named(capture, 21, 20, "t");
+	for (uint32_t i = 0; i < 2; i++) {
+		uint32_t pid = 10 * (i + 1);
+
+		if (*waits[i].detail)
+			wait_details(capture, end_ts, end_ts, pid, i + 1, 0, 0);
+		hang_add(capture, &(struct hung){.tid = pid,
+						 .pid = pid,
+						 .syscall = waits[i].syscall,
+						 .lock = waits[i].syscall == NR_WAIT4 ? 20 : 0,
+						 .expected = waits[i].timeout,
+						 .task_state = waits[i].task_state});
+	}
+}
+
+#define LOCKED_BY_20 "ext4, locked by process 20, t"
+#define LOCKED_BY_10 "ext4, locked by process 10, t"
+#define READ_BY_20 "read end of process 20, t"
+#define WRITTEN_BY_20 "write end of process 20, t"
+#define READ_BY_10 "read end of process 10, t"
+
+/* Processes wait for each other if each has what the other one waits for, nobody else has it, and
+ * neither has another thread or a timeout. */
+static void test_processes_may_wait_for_each_other_at_files(void **state)
+{
+	static const struct {
+		struct end_wait waits[2];
+		bool threads; /* process 20 has another one */
+		uint32_t deadlocks;
+		const char *begin;
+	} rows[] = {
+		{{{NR_FLOCK, LOCKED_BY_20, 0, 0}, {NR_FLOCK, LOCKED_BY_10, 0, 0}},
+		 false,
+		 1,
+		 "deadlock: t (10) → t (20) → t (10): each waits for what the next one holds\n"
+		 "  t (10) blocked in flock on /srv/file (ext4, locked by process 20, t), since "},
+		{{{NR_WRITE, READ_BY_20, 0, 0}, {NR_WRITE, READ_BY_10, 0, 0}},
+		 false,
+		 1,
+		 "may be a deadlock: t (10) → t (20) → t (10): each waits at a pipe or for a "
+		 "lock that only the next one holds, or for its end; only a signal can end that\n"},
+		{{{NR_WAIT4, "", 0, 0}, {NR_WRITE, READ_BY_10, 0, 0}}, false, 1, "may be "},
+		{{{NR_WAIT4, "", 0, 0}, {NR_EPOLL_WAIT, READ_BY_10, 0, 0}}, false, 0, ""},
+		{{{NR_READ, WRITTEN_BY_20, 0, 0}, {NR_FLOCK, LOCKED_BY_10, 0, 0}},
+		 false,
+		 1,
+		 "may be "},
+		{{{NR_POLL, READ_BY_20, FOREVER, 0}, {NR_WRITE, READ_BY_10, 0, 0}},
+		 false,
+		 1,
+		 "may be "},
+		{{{NR_POLL, READ_BY_20, 5000, 0}, {NR_WRITE, READ_BY_10, 0, 0}}, false, 0, ""},
+		{{{NR_EPOLL_WAIT, READ_BY_20, 0, 0}, {NR_WRITE, READ_BY_10, 0, 0}}, false, 0, ""},
+		{{{NR_WRITE, READ_BY_20, 0, 0}, {NR_WRITE, READ_BY_10, 0, WAFFLE_TASK_STOPPED}},
+		 false,
+		 0,
+		 ""},
+		{{{NR_FLOCK, LOCKED_BY_20, 0, 0}, {NR_FLOCK, LOCKED_BY_10, 0, 0}}, true, 0, ""},
+		{{{NR_WRITE, READ_BY_20, 0, 0}, {NR_FLOCK, "ext4", 0, 0}}, false, 0, ""},
+		{{{NR_FLOCK, LOCKED_BY_20, 0, 0},
+		  {NR_FLOCK, "ext4, locked by 2 processes: t (10), t (30)", 0, 0}},
+		 false,
+		 0,
+		 ""},
+	};
+
+	(void)state;
+	end_ts = 300000000;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		const struct why_query query = {.tid = 10, .from_ts = 0, .to_ts = UINT64_MAX};
+		struct capture capture;
+		struct why_hangs hangs;
+		struct why *why;
+		char *text;
+
+		end_waits_add(&capture, rows[i].waits, rows[i].threads);
+		why = ask(&capture, end_ts, &query);
+		text = text_of(&capture, hang_print_deadlocks);
+		assert_int_equal(strncmp(text, rows[i].begin, strlen(rows[i].begin)), 0);
+		assert_true(*rows[i].begin || !*text);
+		free(text);
+		why_hangs_find(&hangs, capture.model, NULL);
+		assert_int_equal(hangs.deadlocks.len, rows[i].deadlocks);
+		why_hangs_free(&hangs);
+		done(&capture, why);
+	}
+	end_ts = END_TS;
+}
+
+/* A wait for the lock of a file goes on with the process that holds it. */
+static void test_a_wait_for_the_lock_of_a_file_goes_on_with_its_holder(void **state)
+{
+	static const struct {
+		struct end_wait other;
+		const char *detail;
+		bool threads;
+		uint32_t culprit;
+		const char *cause, *grade, *object;
+	} rows[] = {
+		{{NR_NANOSLEEP, "", 0, 0}, LOCKED_BY_20, false, 20, "sleep", "likely", ""},
+		{{NR_NANOSLEEP, "", 0, 0},
+		 LOCKED_BY_20,
+		 true,
+		 20,
+		 "lock",
+		 "certain",
+		 "/srv/file (ext4, locked by process 20, t)"},
+		{{NR_FLOCK, LOCKED_BY_10, 0, 0},
+		 LOCKED_BY_20,
+		 false,
+		 10,
+		 "lock",
+		 "certain",
+		 "/srv/file (ext4, locked by process 10, t)"},
+		{{NR_NANOSLEEP, "", 0, 0},
+		 LOCKED_BY_10,
+		 false,
+		 10,
+		 "lock",
+		 "certain",
+		 "/srv/file (ext4, locked by process 10, t)"},
+		{{NR_NANOSLEEP, "", 0, 0},
+		 "ext4, locked by process 99, t",
+		 false,
+		 0,
+		 "lock",
+		 "unknown",
+		 "/srv/file (ext4, locked by process 99, t)"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		const struct end_wait both[2] = {{NR_FLOCK, rows[i].detail, 0, 0}, rows[i].other};
+		struct capture capture;
+		struct why *why;
+
+		end_waits_add(&capture, both, rows[i].threads);
+		why = ask(
+			&capture, END_TS,
+			&(struct why_query){.tid = 10, .from_ts = CAPTURE_START, .to_ts = END_TS});
+		check_part(why, 0, rows[i].cause, END_TS - CAPTURE_START, rows[i].culprit,
+			   rows[i].grade, rows[i].object);
+		assert_int_equal(why_outside_find(why).pid, rows[i].culprit ? 0 : 99);
+		done(&capture, why);
+	}
+}
+
 /* Process 10 waits for its children 20 and 21, which wait for a lock that they share. */
 static void family_add(struct capture *capture, uint64_t number, bool killed)
 {
@@ -1776,6 +1944,8 @@ int main(void)
 		cmocka_unit_test(test_open_waits_have_the_file_that_was_read_at_the_end),
 		cmocka_unit_test(test_a_wait_goes_on_with_the_only_other_thread_that_hangs),
 		cmocka_unit_test(test_a_poll_of_pipes_goes_on_with_the_process_at_all_other_ends),
+		cmocka_unit_test(test_processes_may_wait_for_each_other_at_files),
+		cmocka_unit_test(test_a_wait_for_the_lock_of_a_file_goes_on_with_its_holder),
 		cmocka_unit_test(test_a_family_of_which_all_wait_for_each_other_may_hang),
 		cmocka_unit_test(test_a_killed_process_may_have_a_lock_only_if_no_other_one_can),
 		cmocka_unit_test(test_a_child_that_is_not_traced_may_end_the_waits_of_a_family),

@@ -220,26 +220,25 @@ static bool is_plain(const char *name)
 static void suggest_outside(const struct why_cli *cli, const struct why *why)
 {
 	const struct model_thread *thread;
-	const char *name;
-	uint32_t found;
-	bool named;
+	struct why_outside found;
+	const char *name = "";
 
 	if (cli->json || !cli->attached)
 		return;
 	found = why_outside_find(why);
-	if (found == MODEL_NONE)
+	if (!found.pid)
 		return;
-	thread = &why->model->threads.data[found];
-	name = strtab_get(why->model->strings, thread->comm);
 	/* A process has the name of its main thread. */
-	named = thread->tid == thread->pid && is_plain(name);
+	thread = found.thread == MODEL_NONE ? NULL : &why->model->threads.data[found.thread];
+	if (thread && thread->tid == thread->pid)
+		name = strtab_get(why->model->strings, thread->comm);
 	fflush(stdout);
 	terminal_message(stderr,
 			 "waffle-bpf: why: process %u, which it waited for, was not recorded: to "
 			 "see what it did, record it as well: --pid %u%s%s",
-			 thread->pid, thread->pid,
-			 named ? ", or for all processes of this name --comm " : "",
-			 named ? name : "");
+			 found.pid, found.pid,
+			 is_plain(name) ? ", or for all processes of this name --comm " : "",
+			 is_plain(name) ? name : "");
 }
 
 typedef VEC(uint32_t) shown_spans;

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "analyze/why/lookup/why_worker.h"
+#include "store/host.h"
+#include "target/process/pipe_ends.h"
 
 #define LEAST_PARTS 5
 
@@ -27,19 +29,52 @@ static bool is_outside(const struct model *model, uint32_t thread)
 	       !is_of_kernel(model_thread_name(model, thread));
 }
 
-uint32_t why_outside_find(const struct why *why)
+/* The only process that holds the other end of the pipe, or the lock of the file, for which a
+ * part's chain waits at its end, if that process was not recorded; 0: it is not known, or was. */
+static uint32_t holder_of(const struct why *why, const struct why_part *part)
+{
+	const struct model *model = why->model;
+	const struct why_step *last = &why->steps.data[part->step + part->step_count - 1];
+	const struct store_object *object =
+		part->step_count && last->wait < model->waits.len
+			? store_reader_object(model->reader, model->waits.data[last->wait].object)
+			: NULL;
+	uint32_t number = object ? pipe_end_process(object->detail) : 0;
+	uint32_t pid = number ? store_pid_of(store_pid_host(object->pid), number) : 0;
+	uint32_t process = pid ? map_get(&model->pids, pid) : MAP_NONE;
+	uint32_t main = process < model->processes.len ? model->processes.data[process].main_thread
+						       : MODEL_NONE;
+
+	return main < model->threads.len && model_is_traced(model, main) ? 0 : pid;
+}
+
+/* The process at which a part's chain ends, and that was not recorded; 0: there is none. */
+static uint32_t outside_of(const struct why *why, const struct why_part *part)
+{
+	if (!ends_outside(part->cause))
+		return 0;
+	if (part->thread == MODEL_NONE)
+		return holder_of(why, part);
+	return is_outside(why->model, part->thread) ? why->model->threads.data[part->thread].pid
+						    : 0;
+}
+
+struct why_outside why_outside_find(const struct why *why)
 {
 	const struct why_instance *instance = why->instances.data;
-	const struct why_part *most = NULL;
+	struct why_outside most = {.thread = MODEL_NONE};
+	uint64_t most_ns = 0;
 
 	for (uint32_t i = 0; why->instances.len && i < instance->part_count; i++) {
 		const struct why_part *part = &why->parts.data[instance->part + i];
+		uint32_t pid = part->ns > most_ns ? outside_of(why, part) : 0;
 
-		if (ends_outside(part->cause) && is_outside(why->model, part->thread) &&
-		    (!most || part->ns > most->ns))
-			most = part;
+		if (!pid)
+			continue;
+		most = (struct why_outside){.pid = pid, .thread = part->thread};
+		most_ns = part->ns;
 	}
-	return most && most->ns >= (instance->to_ts - instance->from_ts) / LEAST_PARTS
-		       ? most->thread
-		       : MODEL_NONE;
+	return most.pid && most_ns >= (instance->to_ts - instance->from_ts) / LEAST_PARTS
+		       ? most
+		       : (struct why_outside){.thread = MODEL_NONE};
 }

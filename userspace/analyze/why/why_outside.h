@@ -5,8 +5,13 @@
 
 #include "analyze/why/why_types.h"
 
-/* The thread of a program that was not recorded and that the first instance waits for most, if for
- * at least a fifth of the time. MODEL_NONE: there is none. */
-uint32_t why_outside_find(const struct why *why);
+struct why_outside {
+	uint32_t pid;    /* 0: there is none */
+	uint32_t thread; /* that has ended a wait; MODEL_NONE: its descriptors show what it holds */
+};
+
+/* The process of a program that was not recorded and that the first instance waits for most, if for
+ * at least a fifth of the time. */
+struct why_outside why_outside_find(const struct why *why);
 
 #endif

@@ -397,7 +397,7 @@ static int pipe_name(const struct open_wait_pipes *pipes, void *arg)
 	char text[256];
 
 	pipe_ends_describe(text, sizeof(text), pipes->ends, pipes->end_count,
-			   pipes->end_count == pipes->count);
+			   pipes->end_count + pipes->own_count == pipes->count);
 	if (pipes->count > 1)
 		return object_names_polled_pipes(named->objects, pipes->pid, pipes->fds,
 						 pipes->count, text, named->err);

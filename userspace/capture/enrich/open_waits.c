@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "bpf/wait.h"
@@ -15,6 +16,7 @@
 #include "target/process/address_space.h"
 #include "target/process/descriptors.h"
 #include "target/process/epoll_files.h"
+#include "target/process/file_lock.h"
 #include "target/process/image.h"
 #include "target/process/opened_fifo.h"
 #include "target/process/process.h"
@@ -28,7 +30,8 @@
 #define WAITS_MAX 4096
 #define OWNERS_NS 2000000000ull
 #define TABLES_NS 2000000000ull
-/* Limits of the pipes whose other ends are searched, and of the time for that. */
+/* Limits of the pipes whose other ends are searched, with the locks of files whose holders are, and
+ * of the time for that. */
 #define PIPES_MAX 256
 #define PIPES_NS 200000000ull
 
@@ -37,8 +40,9 @@
 /* The descriptors that a thread waits for. */
 struct awaited_files {
 	uint32_t count; /* of all; the arrays have only the first ones */
+	uint32_t own;   /* eventfds, if the process has no other thread that could write to them */
 	int fds[WAFFLE_POLLED_MAX];
-	uint32_t pipes[WAFFLE_POLLED_MAX]; /* index in `pipes`; NO_PIPE: it is no pipe */
+	uint32_t pipes[WAFFLE_POLLED_MAX]; /* index in `pipes`; NO_PIPE: it is no pipe or lock */
 };
 
 struct open_wait {
@@ -66,7 +70,7 @@ struct open_waits {
 	struct stacks *stacks;          /* NULL: frames of Python and Java are not named */
 	struct epoll_networks networks; /* for sockets that are being connected */
 	VEC(struct open_wait) list;
-	VEC(struct pipe_end) pipes; /* other ends of the pipes that they wait for */
+	VEC(struct pipe_end) pipes; /* other ends of the pipes that they wait for, and locks */
 };
 
 struct open_waits *open_waits_open(struct kernel *kernel, struct processes *processes,
@@ -182,13 +186,18 @@ static bool ends_inside(struct examined *process, const struct waffle_rec_halted
 	       (joins || args[1] & FUTEX_PRIVATE_FLAG || is_own_memory(process, args[0]));
 }
 
+static bool is_same_end(const struct pipe_end *a, const struct pipe_end *b)
+{
+	return a->key.ino == b->key.ino && a->key.dev == b->key.dev && a->write == b->write &&
+	       a->lock.wanted == b->lock.wanted && a->lock.posix == b->lock.posix &&
+	       a->lock.shared == b->lock.shared;
+}
+
 /* The number of an end in the list of pipes, of which many threads may wait for the same. */
 static uint32_t pipe_add(struct open_waits *waits, const struct pipe_end *end)
 {
 	for (uint32_t i = 0; i < waits->pipes.len; i++)
-		if (waits->pipes.data[i].key.ino == end->key.ino &&
-		    waits->pipes.data[i].key.dev == end->key.dev &&
-		    waits->pipes.data[i].write == end->write)
+		if (is_same_end(&waits->pipes.data[i], end))
 			return i;
 	if (waits->pipes.len >= PIPES_MAX || !vec_push(&waits->pipes, *end))
 		return NO_PIPE;
@@ -289,6 +298,48 @@ static void list_put(struct waffle_rec_wait *file, const struct awaited_files *a
 	file->address = (uint64_t)fds[3] << 32 | awaited->count;
 }
 
+/* Gets the other end of the pipe that a thread waits for at a descriptor, or the lock of the file.
+ * False: it is neither. */
+static bool end_find(struct pipe_end *end, const struct waffle_rec_halted *halted, int fd,
+		     const struct image *image)
+{
+	pid_t tid = (pid_t)halted->rec.tid;
+	struct awaited_lock lock;
+	char kind[64];
+
+	if (!file_lock_awaited(&lock, halted->syscall, halted->args, image))
+		return pipe_end_opposite(end, tid, fd);
+	*end = (struct pipe_end){.lock = lock};
+	return descriptor_key(&end->key, kind, sizeof(kind), tid, fd);
+}
+
+/* The links of a folder in /proc are ".", "..", and one for each of its folders. */
+static bool has_one_thread(uint32_t pid)
+{
+	struct stat folder;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%u/task", pid);
+	return !stat(path, &folder) && folder.st_nlink == 3;
+}
+
+/* The number of eventfds among the descriptors of a list, if the process has one thread. */
+static uint32_t own_events(const struct waffle_rec_halted *halted,
+			   const struct awaited_files *awaited)
+{
+	uint32_t count = 0;
+	struct file_key key;
+	char kind[64];
+
+	if (awaited->count < 2 || !has_one_thread(halted->tgid))
+		return 0;
+	for (uint32_t i = 0; i < awaited_known(awaited); i++)
+		count += descriptor_key(&key, kind, sizeof(kind), (pid_t)halted->rec.tid,
+					awaited->fds[i]) &&
+			 !strcmp(kind, DESCRIPTOR_EVENT_KIND);
+	return count;
+}
+
 /* Reads which files the thread waits for, from its own descriptors: a thread may have others than
  * its process. */
 static void file_examine(struct open_waits *waits, struct open_wait *wait,
@@ -308,7 +359,8 @@ static void file_examine(struct open_waits *waits, struct open_wait *wait,
 	else if (!awaited->count || !file_read(waits, &file, tid, awaited->fds[0]))
 		return;
 	for (uint32_t i = 0; i < awaited_known(awaited); i++)
-		pipes[i] = pipe_end_opposite(&ends[i], tid, awaited->fds[i]);
+		pipes[i] = end_find(&ends[i], halted, awaited->fds[i], image);
+	awaited->own = own_events(halted, awaited);
 	if (!is_still_there(halted))
 		return;
 	for (uint32_t i = 0; i < awaited_known(awaited); i++)
@@ -526,10 +578,13 @@ int open_waits_pipes(const struct open_waits *waits,
 						.tid = (pid_t)wait->halted.rec.tid,
 						.fds = wait->awaited.fds,
 						.count = wait->awaited.count,
+						.own_count = wait->awaited.own,
 						.ends = ends,
 						.end_count = ends_of(waits, wait, ends)};
 
-		if (wait->file.rec.kind == WAFFLE_REC_WAIT && pipes.end_count)
+		/* Else it may have got the lock before that was searched. */
+		if (wait->file.rec.kind == WAFFLE_REC_WAIT && pipes.end_count &&
+		    is_still_there(&wait->halted))
 			result = found(&pipes, arg);
 	}
 	return result;

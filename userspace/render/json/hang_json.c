@@ -37,6 +37,8 @@ static const char *awaited_text(const struct why_hung *hung)
 		return "nothing";
 	case WHY_AWAITS_END:
 		return hung->owner == MODEL_NONE ? NULL : "thread";
+	case WHY_AWAITS_PROCESS:
+		return "process";
 	case WHY_AWAITS_LOCK:
 	case WHY_AWAITS_PASSED_LOCK:
 	case WHY_AWAITS_MONITOR:

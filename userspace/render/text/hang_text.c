@@ -153,7 +153,8 @@ static void put_awaited(const struct hang_printer *printer, const struct why_hun
 	if (hung->awaits == WHY_AWAITS_ENDED)
 		fprintf(printer->out, ", which thread %" PRIu32 " had when it ended",
 			ended_owner(printer, wait));
-	if (hung->owner == MODEL_NONE)
+	/* The text of a file has who holds it. */
+	if (hung->owner == MODEL_NONE || !wait->lock)
 		return;
 	fputs(hung->sure ? ", held by " : ", probably held by ", printer->out);
 	if (hung->owner == wait->thread)
@@ -265,21 +266,19 @@ static void print_orphan(const struct hang_printer *printer, const struct why_hu
 
 	paint(printer, TERMINAL_BOLD);
 	put_thread(printer, wait->thread);
-	fprintf(printer->out,
-		" waits for a lock that nobody can release: thread %" PRIu32 " had it when it "
-		"ended\n",
+	fprintf(printer->out, " waits for a lock that nobody can release: " WHY_ENDED_TEXT "\n",
 		ended_owner(printer, wait));
 	paint(printer, TERMINAL_END);
 	print_wait(printer, hung);
 }
 
-/* Prints "deadlock: a (11) → b (12) → a (11)" and the waits. */
+/* Prints "deadlock: a (11) → b (12) → a (11): each waits for …" and the waits. */
 static void print_deadlock(const struct hang_printer *printer, const struct why_deadlock *deadlock)
 {
 	uint32_t at = deadlock->first;
 
 	paint(printer, TERMINAL_BOLD);
-	fputs("deadlock: ", printer->out);
+	fputs(deadlock->perhaps ? "may be a deadlock: " : "deadlock: ", printer->out);
 	for (uint32_t i = 0; i < deadlock->count; i++) {
 		put_thread(printer, wait_of(printer, &printer->hangs->waits.data[at])->thread);
 		fputs(" → ", printer->out);
@@ -287,6 +286,8 @@ static void print_deadlock(const struct hang_printer *printer, const struct why_
 	}
 	put_thread(printer, wait_of(printer, &printer->hangs->waits.data[at])->thread);
 	fputs(deadlock->count == 1 ? ": it waits for what it holds itself\n"
+	      : deadlock->perhaps  ? ": each waits at a pipe or for a lock that only the next one "
+				     "holds, or for its end; only a signal can end that\n"
 				   : ": each waits for what the next one holds\n",
 	      printer->out);
 	paint(printer, TERMINAL_END);

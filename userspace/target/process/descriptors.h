@@ -28,7 +28,8 @@ struct descriptor {
 	 * type, "ext4"; "fifo" for a named pipe, "fifo, nobody has opened it to read" while it is
 	 * being opened; "character device 195:0"; "terminal of process 4711, sshd" (terminal.h);
 	 * "write end of process 4711, sh" (pipe_ends.h), and of a list of pipes "other ends of
-	 * process 4711, sh"; or "".
+	 * process 4711, sh"; "ext4, locked by process 4711, sh" while a thread waits for the lock;
+	 * or "".
 	 */
 	char detail[256];
 };
@@ -36,6 +37,7 @@ struct descriptor {
 #define DESCRIPTOR_FIFO "fifo"
 #define DESCRIPTOR_EPOLL "anon_inode:" DESCRIPTOR_EPOLL_KIND
 #define DESCRIPTOR_EPOLL_KIND "[eventpoll]"
+#define DESCRIPTOR_EVENT_KIND "[eventfd]"
 #define DESCRIPTOR_SOCKET "socket:"
 #define DESCRIPTOR_BETWEEN " <-> " /* both ends of a socket */
 #define DESCRIPTOR_AFTER ","       /* the remote end, if more follows */

@@ -22,44 +22,50 @@
 #define WRITE_END "write end of "
 #define READ_END "read end of "
 #define SEVERAL_ENDS "other ends of "
+#define LOCKED_BY "locked by "
 
-static const char *end_text(bool write)
+#define NAMED 3 /* so many holders are named */
+#define ANCESTORS_MAX 64
+
+static const char *end_text(const struct pipe_end *end)
 {
-	return write ? WRITE_END : READ_END;
+	return end->lock.wanted ? LOCKED_BY : end->write ? WRITE_END : READ_END;
 }
 
-/* Reads what a link of /proc/PID/fd leads to, and how it is open: the permissions of the link show
- * that. False: it is closed. */
-static bool pipe_read(int folder, const char *name, struct file_key *key, bool *pipe, mode_t *mode)
+/* An open file of a process. */
+struct open_file {
+	struct file_key key;
+	bool pipe;
+	mode_t mode; /* of a pipe: how it is open, as the permissions of its link in /proc show */
+};
+
+/* Reads what a link of /proc/PID/fd leads to. False: it is closed. */
+static bool open_file_read(struct open_file *open, int folder, const char *name)
 {
 	const int quiet = AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT;
-	struct statx file, link;
+	struct statx file, link = {.stx_mode = 0};
 
 	if (statx(folder, name, quiet, STATX_TYPE | STATX_INO, &file))
 		return false;
-	*pipe = S_ISFIFO(file.stx_mode);
-	if (!*pipe)
-		return true;
-	if (statx(folder, name, quiet | AT_SYMLINK_NOFOLLOW, STATX_MODE, &link))
+	open->key = (struct file_key){.ino = file.stx_ino,
+				      .dev = file.stx_dev_major << 20 | file.stx_dev_minor};
+	open->pipe = S_ISFIFO(file.stx_mode);
+	if (open->pipe && statx(folder, name, quiet | AT_SYMLINK_NOFOLLOW, STATX_MODE, &link))
 		return false;
-	*mode = link.stx_mode;
-	*key = (struct file_key){.ino = file.stx_ino,
-				 .dev = file.stx_dev_major << 20 | file.stx_dev_minor};
+	open->mode = link.stx_mode;
 	return true;
 }
 
 bool pipe_end_opposite(struct pipe_end *end, pid_t pid, int fd)
 {
+	struct open_file open;
 	char path[64];
-	mode_t mode;
-	bool pipe;
 
-	*end = (struct pipe_end){.count = 0};
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, fd);
-	if (!pipe_read(AT_FDCWD, path, &end->key, &pipe, &mode) || !pipe)
+	if (!open_file_read(&open, AT_FDCWD, path) || !open.pipe)
 		return false;
-	end->write = mode & S_IRUSR;
-	return !(mode & S_IRUSR) != !(mode & S_IWUSR);
+	*end = (struct pipe_end){.key = open.key, .write = open.mode & S_IRUSR};
+	return !(open.mode & S_IRUSR) != !(open.mode & S_IWUSR);
 }
 
 static void holder_add(struct pipe_end *end, pid_t pid)
@@ -76,13 +82,14 @@ static void holder_add(struct pipe_end *end, pid_t pid)
 	end->count++;
 }
 
-static void descriptor_add(struct pipe_end *ends, size_t count, pid_t pid,
-			   const struct file_key *key, mode_t mode)
+/* Whether an open file of a thread holds an end. `fd` is the name of its descriptor. */
+static bool is_held(const struct pipe_end *end, pid_t tid, const char *fd,
+		    const struct open_file *open)
 {
-	for (size_t i = 0; i < count; i++)
-		if (ends[i].key.ino == key->ino && ends[i].key.dev == key->dev &&
-		    mode & (ends[i].write ? S_IWUSR : S_IRUSR))
-			holder_add(&ends[i], pid);
+	if (end->key.ino != open->key.ino || end->key.dev != open->key.dev)
+		return false;
+	return end->lock.wanted ? file_lock_is_in_way(&end->lock, tid, fd)
+				: open->mode & (end->write ? S_IWUSR : S_IRUSR);
 }
 
 /* Searches the descriptors of a thread of the process. Whether all were seen in time, or it is
@@ -92,10 +99,9 @@ static bool thread_search(struct pipe_end *ends, size_t count, pid_t pid, pid_t 
 {
 	unsigned left = CLOCK_DESCRIPTORS;
 	struct dirent *entry;
-	struct file_key key;
-	bool pipe, late = false;
+	struct open_file open;
+	bool late = false;
 	char path[64];
-	mode_t mode;
 	DIR *folder;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd", tid);
@@ -106,8 +112,10 @@ static bool thread_search(struct pipe_end *ends, size_t count, pid_t pid, pid_t 
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
 		*any = true;
-		if (pipe_read(dirfd(folder), entry->d_name, &key, &pipe, &mode) && pipe)
-			descriptor_add(ends, count, pid, &key, mode);
+		if (open_file_read(&open, dirfd(folder), entry->d_name))
+			for (size_t i = 0; i < count; i++)
+				if (is_held(&ends[i], tid, entry->d_name, &open))
+					holder_add(&ends[i], pid);
 		if (!--left) {
 			left = CLOCK_DESCRIPTORS;
 			late = clock_monotonic_ns() >= until_ns;
@@ -127,6 +135,33 @@ static bool process_search(struct pipe_end *ends, size_t count, pid_t pid, uint6
 	       (live <= 0 || live == pid || thread_search(ends, count, pid, live, until_ns, &any));
 }
 
+static bool is_below(pid_t pid, pid_t ancestor)
+{
+	for (unsigned i = 0; i < ANCESTORS_MAX && pid > 0; i++) {
+		pid = process_parent(pid);
+		if (pid == ancestor)
+			return true;
+	}
+	return false;
+}
+
+/* Finds the holder that is an ancestor of all others, and puts it first. */
+static void family_find(struct pipe_end *end)
+{
+	struct pipe_holder *holders = end->holders, head;
+
+	for (uint32_t i = 0; i < end->count && !end->family; i++) {
+		end->family = true;
+		for (uint32_t k = 0; k < end->count && end->family; k++)
+			end->family = k == i || is_below(holders[k].pid, holders[i].pid);
+		if (!end->family)
+			continue;
+		head = holders[i];
+		memmove(holders + 1, holders, i * sizeof(*holders));
+		holders[0] = head;
+	}
+}
+
 bool pipe_ends_find(struct pipe_end *ends, size_t count, uint64_t until_ns)
 {
 	DIR *proc = opendir("/proc");
@@ -142,32 +177,44 @@ bool pipe_ends_find(struct pipe_end *ends, size_t count, uint64_t until_ns)
 	}
 	if (proc)
 		closedir(proc);
+	for (size_t i = 0; i < count; i++)
+		if (ends[i].lock.wanted && ends[i].count > 1 && ends[i].count <= PIPE_HOLDERS)
+			family_find(&ends[i]);
 	return all;
 }
 
-/* Prints "write end of process 4711, sh"; `what` is the "write end of ". */
-static void holders_put(char *text, size_t size, const struct pipe_end *end, const char *what)
+/* Prints "sh (4711), cat (4712), …", from one on. */
+static void holders_list(char *text, size_t size, const struct pipe_end *end, uint32_t from)
 {
-	uint32_t named = end->count < PIPE_HOLDERS ? end->count : PIPE_HOLDERS;
-	int len;
+	uint32_t named = end->count < NAMED ? end->count : NAMED;
+	int len = 0;
 
-	text[0] = '\0';
-	if (named == 1) {
-		snprintf(text, size, "%s" OF_PROCESS "%d, %s", what, end->holders[0].pid,
-			 end->holders[0].comm);
-		return;
-	}
-	len = named ? snprintf(text, size, "%s%u processes", what, end->count) : 0;
-	for (uint32_t i = 0; i < named && len < (int)size; i++)
-		len += snprintf(text + len, size - (size_t)len, "%s%s (%d)", i ? ", " : ": ",
+	for (uint32_t i = from; i < named && len < (int)size; i++)
+		len += snprintf(text + len, size - (size_t)len, "%s%s (%d)", i > from ? ", " : "",
 				end->holders[i].comm, end->holders[i].pid);
 	if (end->count > named && len < (int)size)
 		snprintf(text + len, size - (size_t)len, ", …");
 }
 
+/* Prints "write end of process 4711, sh"; `what` is the "write end of ". */
+static void holders_put(char *text, size_t size, const struct pipe_end *end, const char *what)
+{
+	bool one = end->count == 1 || end->family;
+	int len = 0;
+
+	text[0] = '\0';
+	if (one)
+		len = snprintf(text, size, "%s" OF_PROCESS "%d, %s%s", what, end->holders[0].pid,
+			       end->holders[0].comm, end->family ? ", and its descendants " : "");
+	else if (end->count)
+		len = snprintf(text, size, "%s%u processes: ", what, end->count);
+	if (end->count > 1 && len < (int)size)
+		holders_list(text + len, size - (size_t)len, end, one);
+}
+
 void pipe_end_describe(char *text, size_t size, const struct pipe_end *end)
 {
-	holders_put(text, size, end, end_text(end->write));
+	holders_put(text, size, end, end_text(end));
 }
 
 /* Whether the same processes hold two ends, all of which are known. */
@@ -191,7 +238,7 @@ void pipe_ends_describe(char *text, size_t size, const struct pipe_end *ends, si
 		same = same_holders(&ends[0], &ends[i]);
 	text[0] = '\0';
 	if (same)
-		holders_put(text, size, ends, count > 1 ? SEVERAL_ENDS : end_text(ends[0].write));
+		holders_put(text, size, ends, count > 1 ? SEVERAL_ENDS : end_text(&ends[0]));
 	for (size_t i = 0; !same && i < count; i++) {
 		pipe_end_describe(one, sizeof(one), &ends[i]);
 		if (*one && len < size)
@@ -200,14 +247,15 @@ void pipe_ends_describe(char *text, size_t size, const struct pipe_end *ends, si
 	}
 }
 
-/* What follows the "write end of " of a text; NULL: it is none. */
+/* What follows the "write end of " of a text, also behind the type of the file; NULL: it is none.
+ */
 static const char *holders_in(const char *text)
 {
-	static const char *const begins[] = {WRITE_END, READ_END, SEVERAL_ENDS};
-	const char *fifo = DESCRIPTOR_FIFO DESCRIPTOR_AFTER " ";
+	static const char *const begins[] = {WRITE_END, READ_END, SEVERAL_ENDS, LOCKED_BY};
+	size_t type = strcspn(text, ",: /");
 
-	if (text_begins(text, fifo))
-		text += strlen(fifo);
+	if (text_begins(text + type, DESCRIPTOR_AFTER " "))
+		text += type + strlen(DESCRIPTOR_AFTER " ");
 	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
 		if (text_begins(text, begins[i]))
 			return text + strlen(begins[i]);

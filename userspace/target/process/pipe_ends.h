@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which processes hold the other end of a pipe, named or not. The kernel keeps no list of them, so
- * the descriptors of all processes are searched. A descriptor that is only on its way in a socket's
- * message, or registered with io_uring, is not seen.
+ * Which processes hold the other end of a pipe, named or not, or the lock of a file. The kernel
+ * keeps no list of them, so the descriptors of all processes are searched. A descriptor that is
+ * only on its way in a socket's message, or registered with io_uring, is not seen.
  */
 #ifndef WAFFLE_TARGET_PROCESS_PIPE_ENDS_H
 #define WAFFLE_TARGET_PROCESS_PIPE_ENDS_H
@@ -13,13 +13,17 @@
 #include <sys/types.h>
 
 #include "target/process/descriptors.h"
+#include "target/process/file_lock.h"
 
-#define PIPE_HOLDERS 3 /* so many are named */
+#define PIPE_HOLDERS 16 /* so many are known */
 
-/* An end of a pipe, and who holds it. */
+/* An end of a pipe, or the lock of a file, and who holds it. */
 struct pipe_end {
 	struct file_key key;
-	bool write;     /* the end to write to; otherwise the one to read from */
+	struct awaited_lock lock; /* if that is wanted, it is no end of a pipe */
+	bool write;               /* the end to write to; otherwise the one to read from */
+	/* Of a lock: the first holder is an ancestor of all others, which have inherited it. */
+	bool family;
 	uint32_t count; /* of processes that hold it */
 	struct pipe_holder {
 		pid_t pid;
@@ -37,8 +41,9 @@ bool pipe_end_opposite(struct pipe_end *end, pid_t pid, int fd);
  * does not show, are missing all the same. */
 bool pipe_ends_find(struct pipe_end *ends, size_t count, uint64_t until_ns);
 
-/* Writes "write end of process 4711, sh", or "write end of 2 processes: sh (4711), cat (4712)"; "":
- * nobody holds it. */
+/* Writes "write end of process 4711, sh", "write end of 2 processes: sh (4711), cat (4712)",
+ * "locked by process 4711, sh", or "locked by process 4711, flock, and its descendants sh (4712)";
+ * "": nobody holds it. */
 void pipe_end_describe(char *text, size_t size, const struct pipe_end *end);
 
 /* The same for the pipes among the descriptors that a thread polls: "other ends of process 4711,
@@ -50,7 +55,8 @@ void pipe_ends_describe(char *text, size_t size, const struct pipe_end *ends, si
 /* Whether the text is that of one end, or of several that the same processes hold. */
 bool pipe_end_is_described(const char *text);
 
-/* The only process in such a text, which may follow DESCRIPTOR_FIFO; 0: none. */
+/* The only process in such a text, which may follow the type of the file: "ext4, locked by process
+ * 4711, sh"; 0: none. */
 uint32_t pipe_end_process(const char *text);
 
 #endif

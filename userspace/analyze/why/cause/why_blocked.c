@@ -136,14 +136,12 @@ static bool owner_is_old(const struct model *model, uint32_t owner,
 	return own && (own->before || own->from_ts <= wait->from_ts);
 }
 
-#define ENDED_TEXT "thread %" PRIu32 " had it when it ended"
-
 /* Nobody can release the lock any more. */
 static struct why_verdict at_ended(struct why_walk *walk, struct why_blocked *blocked,
 				   uint32_t owner)
 {
 	char text[64];
-	int len = snprintf(text, sizeof(text), ENDED_TEXT, model_pid_real(walk->model, owner));
+	int len = snprintf(text, sizeof(text), WHY_ENDED_TEXT, model_pid_real(walk->model, owner));
 
 	blocked->kind = WAIT_MUTEX;
 	walk->path[walk->depth - 1].meaning = strtab_put(walk->why->texts, text, (size_t)len);
@@ -184,45 +182,60 @@ static struct why_verdict at_owned(struct why_walk *walk, struct why_blocked *bl
 #define MUTUAL_PIPES_TEXT "the chain of pipes leads back to it"
 #define MUTUAL_SOCKETS_TEXT "the chain of connections leads back to it"
 
-/* What a thread waited for at a pipe or connection did not come, and the process of `peer` holds
- * the other end. The chain continues there if the process has one thread, or if that thread is
- * known to serve the connection. */
+/* What a thread waited for at a pipe or connection, or the lock of a file, did not come, and the
+ * process of `peer` holds the other end or the lock. The chain continues there if the process has
+ * one thread, or if that thread is known to serve the connection. */
 static struct why_verdict at_peer(struct why_walk *walk, struct why_blocked *blocked, uint32_t peer)
 {
-	bool pipe = blocked->kind == WAIT_PIPE, alone = why_is_only_thread(walk, peer);
-	const char *mutual = pipe ? MUTUAL_PIPES_TEXT : MUTUAL_SOCKETS_TEXT;
+	bool socket = blocked->kind == WAIT_SOCKET, alone = why_is_only_thread(walk, peer);
+	bool lock = blocked->kind == WAIT_MUTEX;
+	const char *mutual = lock     ? DEADLOCK_TEXT
+			     : socket ? MUTUAL_SOCKETS_TEXT
+				      : MUTUAL_PIPES_TEXT;
 	struct why_step *step = &walk->path[walk->depth - 1];
-	struct why_verdict verdict = pipe ? WHY_UNDECIDED : why_blocked_for_answer(walk, blocked);
+	const struct model_open_wait *wait = model_open_wait_of(walk->model, blocked->thread);
+	enum why_grade grade = lock && wait && owner_is_old(walk->model, peer, wait)
+				       ? WHY_GRADE_CERTAIN
+				       : WHY_GRADE_LIKELY;
+	struct why_verdict verdict = socket ? why_blocked_for_answer(walk, blocked) : WHY_UNDECIDED;
 
 	step->by = peer;
 	step->owned = blocked->interval->open && (alone || verdict.kind != WHY_VERDICT_NONE);
 	if (verdict.kind != WHY_VERDICT_NONE)
 		return verdict;
 	if (alone && !why_walk_is_on_path(walk, peer))
-		return why_blocked_follow(walk, blocked, peer, WHY_GRADE_LIKELY);
+		return why_blocked_follow(walk, blocked, peer, grade);
 	if (alone)
 		step->meaning = strtab_put(walk->why->texts, mutual, strlen(mutual));
-	return why_blocked_end(walk, blocked, pipe ? WHY_PIPE : WHY_SOCKET, WHY_GRADE_LIKELY, peer);
+	return why_blocked_end(walk, blocked,
+			       lock     ? WHY_LOCK
+			       : socket ? WHY_SOCKET
+					: WHY_PIPE,
+			       grade, peer);
 }
 
 /* Undecided if the process at the other end is unknown, or if another thread of the same process
- * may be the one. All holders of a pipe are known; those of a connection may be more. */
+ * may be the one. All holders of a pipe are known, and so are those of the lock of a file; those of
+ * a connection may be more. */
 static struct why_verdict at_held(struct why_walk *walk, struct why_blocked *blocked)
 {
 	const struct model_thread *threads = walk->model->threads.data;
 	bool pipe = blocked->kind == WAIT_PIPE;
-	uint32_t peer = pipe || blocked->kind == WAIT_SOCKET
-				? why_socket_peer(walk, blocked->facts.object)
-				: MODEL_NONE;
+	uint32_t peer =
+		pipe || blocked->kind == WAIT_SOCKET || blocked->facts.call == WAIT_CALL_FILE_LOCK
+			? why_socket_peer(walk, blocked->facts.object)
+			: MODEL_NONE;
 	bool alone;
 
 	if (peer == MODEL_NONE || !model_is_traced(walk->model, peer))
 		return WHY_UNDECIDED;
 	if (threads[peer].pid != threads[blocked->thread].pid)
 		return at_peer(walk, blocked, peer);
+	alone = why_is_only_thread(walk, peer);
+	if (blocked->kind == WAIT_MUTEX && alone)
+		return at_peer(walk, blocked, peer);
 	if (!pipe)
 		return WHY_UNDECIDED;
-	alone = why_is_only_thread(walk, peer);
 	walk->path[walk->depth - 1].meaning =
 		strtab_put(walk->why->texts, ALONE_TEXT, strlen(ALONE_TEXT));
 	return why_blocked_end(walk, blocked, WHY_PIPE,

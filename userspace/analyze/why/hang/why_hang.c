@@ -83,6 +83,7 @@ static void deadlocks_find(struct why_hangs *hangs)
 		for (uint32_t first = at; !deadlock.count || at != first; deadlock.count++) {
 			hangs->waits.data[at].deadlock = (uint32_t)hangs->deadlocks.len;
 			deadlock.first = at < deadlock.first ? at : deadlock.first;
+			deadlock.perhaps |= hangs->waits.data[at].awaits == WHY_AWAITS_PROCESS;
 			at = hangs->waits.data[at].next;
 		}
 		vec_add(&hangs->deadlocks, deadlock);
@@ -180,15 +181,20 @@ void why_hangs_find(struct why_hangs *hangs, const struct model *model, struct s
 			      : model->open_waits.data[i].flags & WAFFLE_OPEN_WAIT_JOIN
 				      ? WHY_AWAITS_END
 				      : WHY_AWAITS_LOCK;
-		if (hung.owner != MODEL_NONE)
-			hung.next = wait_of(model, hung.owner);
 		hangs->stopped += hung.awaits == WHY_AWAITS_NOTHING;
 		hangs->ended += hung.awaits == WHY_AWAITS_ENDED;
 		vec_add(&hangs->waits, hung);
 	}
-	deadlocks_find(hangs);
 	if (hangs->waits.len) {
 		why_children_find(hangs, model);
+		why_ends_find(hangs, model);
+	}
+	for (size_t i = 0; i < hangs->waits.len; i++)
+		if (hangs->waits.data[i].owner != MODEL_NONE)
+			hangs->waits.data[i].next = wait_of(model, hangs->waits.data[i].owner);
+	deadlocks_find(hangs);
+	why_ends_check(hangs);
+	if (hangs->waits.len) {
 		why_standstills_find(hangs, model, names);
 		waits_sort(hangs, model, names);
 	}

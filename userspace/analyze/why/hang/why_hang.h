@@ -16,6 +16,7 @@ enum why_awaited {
 	WHY_AWAITS_UNKNOWN, /* perhaps for work */
 	WHY_AWAITS_END,     /* the end of a thread */
 	WHY_AWAITS_LOCK,    /* a lock with an owner, or one of Python */
+	WHY_AWAITS_PROCESS, /* another process at a pipe, or the end of one, in a deadlock */
 	/* A lock whose owner is not recorded. Threads of a pool may hold it in turn while they wait
 	 * for work. */
 	WHY_AWAITS_PASSED_LOCK,
@@ -36,10 +37,14 @@ static inline bool why_awaits_in_vain(enum why_awaited awaits)
 	return awaits == WHY_AWAITS_NOTHING || awaits == WHY_AWAITS_ENDED;
 }
 
+/* What is said of such a mutex, with the number of the thread. */
+#define WHY_ENDED_TEXT "thread %" PRIu32 " had it when it ended"
+
 /* An open wait. */
 struct why_hung {
 	uint32_t wait; /* index in model.open_waits */
-	/* The thread that holds the lock, or that has to end; MODEL_NONE: unknown. */
+	/* The thread that holds the lock or the other end of the pipe, or that has to end, or its
+	 * process; MODEL_NONE: unknown. */
 	uint32_t owner;
 	uint32_t next;     /* index in `waits` of the owner's own wait; MODEL_NONE: it is in none */
 	bool sure;         /* a function of the stack shows that it is a lock, or the kernel does */
@@ -54,6 +59,7 @@ struct why_hung {
 /* A cycle; following `next` from `first` leads back to it after `count` waits. */
 struct why_deadlock {
 	uint32_t first, count;
+	bool perhaps; /* some wait for a process, so that a handler of a signal might end it */
 };
 
 /* All threads of a process wait for another one of the same process, and none has a timeout; a

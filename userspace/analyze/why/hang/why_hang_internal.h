@@ -23,6 +23,15 @@ static inline bool why_hang_is_alive(const struct model_thread *thread)
 	return thread->traced && !thread->track && !thread->gone && !thread->exit_ts;
 }
 
+/* The threads are not looked at all at once, so each has to have waited for a while before. */
+#define WHY_STANDSTILL_NS 100000000ull
+
+/* Finds the owners of locks of files. Finds also the threads at the other ends of pipes, and those
+ * of children that are waited for: these count only in a deadlock, and why_ends_check() takes back
+ * the others. Needs hangs->children. In why_ends.c. */
+void why_ends_find(struct why_hangs *hangs, const struct model *model);
+void why_ends_check(struct why_hangs *hangs);
+
 /* Fills hangs->children. In why_children.c. */
 void why_children_find(struct why_hangs *hangs, const struct model *model);
 

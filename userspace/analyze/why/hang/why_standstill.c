@@ -6,9 +6,6 @@
 #include "analyze/why/lookup/why_jvm.h"
 #include "util/memory.h"
 
-/* The threads are not looked at all at once, so each has to have waited for a while before. */
-#define STANDSTILL_NS 100000000ull
-
 static const struct model_open_wait *open_wait(const struct model *model,
 					       const struct why_hung *hung)
 {
@@ -19,7 +16,7 @@ static const struct model_open_wait *open_wait(const struct model *model,
 static bool is_inside(const struct model_open_wait *wait)
 {
 	return wait && wait->flags & WAFFLE_OPEN_WAIT_INSIDE &&
-	       wait->ts - wait->from_ts >= STANDSTILL_NS;
+	       wait->ts - wait->from_ts >= WHY_STANDSTILL_NS;
 }
 
 /* ---- polled locks ---- */
@@ -98,7 +95,7 @@ static bool has_always_waited(const struct model *model, const struct why_hung *
 	if (!why_hang_is_alive(&model->threads.data[wait->thread]))
 		return false;
 	if (is_polled(hung))
-		return wait->ts - wait->from_ts >= STANDSTILL_NS;
+		return wait->ts - wait->from_ts >= WHY_STANDSTILL_NS;
 	return hung->awaits != WHY_AWAITS_UNKNOWN && hung->awaits != WHY_AWAITS_PERHAPS_LOCK &&
 	       hung->awaits != WHY_AWAITS_SHARED && wait->before &&
 	       (hung->owner != MODEL_NONE || is_inside(wait));
