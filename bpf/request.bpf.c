@@ -159,7 +159,8 @@ int BPF_PROG(on_received, struct sock *sock, int got, int flags)
 	__u64 bytes;
 	__u32 begin;
 
-	if (finished || !target_is_whole(task->tgid) || flags & MSG_PEEK || got < (int)sizeof(begin))
+	if (finished || !target_is_whole(task->tgid) || flags & MSG_PEEK ||
+	    got < (int)sizeof(begin))
 		return 0;
 	if ((privileged_seen && program_is_privileged(task->tgid)) || !buffer_find(task, &buffer) ||
 	    buffer.bytes < sizeof(begin) ||

@@ -295,7 +295,7 @@ struct why_verdict why_blocked_woken_by(struct why_walk *walk, struct why_blocke
 	    (blocked->waker.hints & WHY_HINT_TERMINAL || why_is_terminal(blocked->facts.object)))
 		return at_terminal(walk, blocked);
 	if (shown_by_end) {
-		if (blocked->waker.hints & WHY_HINT_PIPE)
+		if (blocked->waker.hints & WHY_HINT_PIPE || why_is_terminal(blocked->facts.object))
 			blocked->kind = WAIT_PIPE;
 		else if (blocked->waker.hints & WHY_HINT_SOCKET)
 			blocked->kind = WAIT_SOCKET;
