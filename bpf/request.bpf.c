@@ -159,7 +159,8 @@ int BPF_PROG(on_received, struct sock *sock, int got, int flags)
 	__u64 bytes;
 	__u32 begin;
 
-	if (finished || !target_has(task->tgid) || flags & MSG_PEEK || got < (int)sizeof(begin))
+	if (finished || !target_is_whole(task->tgid) || flags & MSG_PEEK ||
+	    got < (int)sizeof(begin))
 		return 0;
 	if ((privileged_seen && program_is_privileged(task->tgid)) || !buffer_find(task, &buffer) ||
 	    buffer.bytes < sizeof(begin) ||
@@ -200,7 +201,7 @@ int BPF_PROG(on_sent, struct sock *sock, int sent)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 
-	if (finished || sent <= 0 || !target_has(task->tgid))
+	if (finished || sent <= 0 || !target_is_whole(task->tgid))
 		return 0;
 	return socket_emit(sock, WAFFLE_SOCKET_SENT);
 }

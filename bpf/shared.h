@@ -83,6 +83,12 @@ struct waffle_inode {
 #define WAFFLE_MAX_NAMED 16384
 #define WAFFLE_TGID_WORDS 1024
 
+/* The values of the map of targets. */
+#define WAFFLE_TARGET 1u
+/* Only what it does itself is recorded: no children and no requests, and its programs are not held.
+ */
+#define WAFFLE_TARGET_ALONE 2u
+
 /* The program of a target. */
 struct waffle_program {
 	__u64 since; /* time of its last exec, or of its fork; 0: before the capture */
@@ -230,6 +236,14 @@ static __always_inline bool target_maybe(__u32 tgid)
 static __always_inline bool target_has(__u32 tgid)
 {
 	return target_maybe(tgid) && bpf_map_lookup_elem(&targets, &tgid);
+}
+
+/* Whether a process is a WAFFLE_TARGET. */
+static __always_inline bool target_is_whole(__u32 tgid)
+{
+	const __u32 *value = target_maybe(tgid) ? bpf_map_lookup_elem(&targets, &tgid) : NULL;
+
+	return value && *value == WAFFLE_TARGET;
 }
 
 /* The counters are atomic because a probe may be preempted by another one on its CPU. */

@@ -126,9 +126,9 @@ static __always_inline __u64 *tgid_word(__u32 tgid)
 static __always_inline bool target_add(__u32 tgid, __u32 parent)
 {
 	const struct waffle_program *program = bpf_map_lookup_elem(&programs, &parent);
-	__u32 one = 1;
+	__u32 value = WAFFLE_TARGET;
 
-	if (bpf_map_update_elem(&targets, &tgid, &one, BPF_ANY)) {
+	if (bpf_map_update_elem(&targets, &tgid, &value, BPF_ANY)) {
 		__sync_fetch_and_add(&targets_refused, 1);
 		loss_count(1);
 		return false;
@@ -156,6 +156,8 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 			state->name_tries = THREAD_NAME_TRIES;
 		return 0;
 	}
+	if (!target_is_whole(parent->tgid))
+		return 0;
 	if (config.follow_children) {
 		if (!target_add(tgid, parent->tgid))
 			return 0;

@@ -169,11 +169,82 @@ static void test_first_process_that_hangs_comes_before_idle_ones(void **state)
 	assert_int_equal(hanging(20, NR_POLL), 40);       /* it is not the first one */
 }
 
+/* Process 20 has woken thread 10 and is recorded since 2 ms, so `pid` is not one that was named. */
+static void waker(struct capture *capture, uint32_t pid)
+{
+	const struct store_attribute add = {
+		.pid = pid, .ts = CAPTURE_START + 2 * MS, .key = STORE_WAKER, .value = "yes"};
+	struct error err = ERROR_INIT;
+
+	capture_must(store_writer_add_attribute(capture->writer, &add, &err), err);
+}
+
+/* Process 20 runs all the time, and wakes thread 10 each millisecond. 40 is the parent of 10. */
+static const struct model *woken_each_ms(struct capture *capture)
+{
+	begin(capture, 1);
+	process(capture, 10, 40);
+	waker(capture, 20);
+	waker(capture, 40);
+	gets(capture, CAPTURE_START + 2 * MS, 2, 0, 20, 0, 0, 0);
+	gets(capture, CAPTURE_START + 2 * MS, 3, 0, 40, 0, 0, 0);
+	for (uint64_t ms = 1; ms < 10; ms++) {
+		waits(capture, CAPTURE_START + (ms - 1) * MS + 1000, 1, 10, 0, S, NR_READ, 0, 0, 0);
+		gets(capture, CAPTURE_START + ms * MS, 1, 0, 10, 20, CAPTURE_START + ms * MS, 0);
+	}
+	return capture_load(capture, END);
+}
+
+static void test_a_process_that_was_not_named_is_not_explained_though_it_works(void **state)
+{
+	struct capture capture = {0};
+	struct why_query query = {0};
+
+	(void)state;
+	assert_int_equal(why_busiest_program(&query, woken_each_ms(&capture)), 0);
+	assert_int_equal(query.tid, 10);
+	capture_free(&capture);
+}
+
+static uint64_t time_of(const struct why *why, enum why_cause cause, uint32_t tid)
+{
+	uint64_t ns = 0;
+
+	for (size_t i = 0; i < why->parts.len; i++) {
+		const struct why_part *part = &why->parts.data[i];
+
+		if (part->cause == cause && why->model->threads.data[part->thread].tid == tid)
+			ns += part->ns;
+	}
+	return ns;
+}
+
+static void test_a_waker_is_followed_since_it_is_recorded_and_not_before(void **state)
+{
+	struct capture capture = {0};
+	const struct model *model = woken_each_ms(&capture);
+	struct why_query query = {.tid = 10, .to_ts = END};
+	struct error err = ERROR_INIT;
+	struct why *why;
+
+	(void)state;
+	capture_must(why_new(&why, model, &query, &err), err);
+	assert_int_equal(time_of(why, WHY_UNKNOWN, 20), 0);
+	assert_in_range(time_of(why, WHY_NOT_RECORDED, 20) + time_of(why, WHY_PIPE, 20), MS,
+			2 * MS);
+	assert_in_range(time_of(why, WHY_USER_WORK, 20), 6 * MS, 7 * MS);
+	why_free(why);
+	capture_free(&capture);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_first_process_comes_before_requests_of_others),
 		cmocka_unit_test(test_first_process_that_hangs_comes_before_idle_ones),
+		cmocka_unit_test(
+			test_a_process_that_was_not_named_is_not_explained_though_it_works),
+		cmocka_unit_test(test_a_waker_is_followed_since_it_is_recorded_and_not_before),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

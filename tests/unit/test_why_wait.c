@@ -353,6 +353,20 @@ static void test_behind_a_terminal_is_the_process_at_its_other_end(void **state)
 	done(&capture, why);
 }
 
+static void test_who_reads_a_terminal_and_is_recorded_is_waited_for_as_at_a_pipe(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	object(&capture, "/dev/pts/3", "terminal of process 12, panel");
+	why = ask_wait(&capture, NR_WRITE, S, 12, 1, 0, 0);
+	check_part(why, 0, "pipe", 180, 12, "certain",
+		   "/dev/pts/3 (terminal of process 12, panel)");
+	done(&capture, why);
+}
+
 /* poll(NULL, 0, ms) and select(0, NULL, NULL, NULL, &time), as time.sleep() of Python 3.10 does. */
 static void test_a_wait_for_no_descriptor_is_a_sleep(void **state)
 {
@@ -654,6 +668,8 @@ int main(void)
 		cmocka_unit_test(test_a_pipe_is_told_by_functions_of_the_kernel),
 		cmocka_unit_test(test_a_terminal_is_not_the_fault_of_the_worker_that_passes_it_on),
 		cmocka_unit_test(test_behind_a_terminal_is_the_process_at_its_other_end),
+		cmocka_unit_test(
+			test_who_reads_a_terminal_and_is_recorded_is_waited_for_as_at_a_pipe),
 		cmocka_unit_test(test_a_stripped_go_program_is_known_by_its_file),
 		cmocka_unit_test(test_a_wait_for_no_descriptor_is_a_sleep),
 		cmocka_unit_test(test_who_lets_a_file_lock_go_had_it),

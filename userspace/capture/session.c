@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "capture/session_internal.h"
+#include "capture/wakers_internal.h"
 #include "store/this_host.h"
 #include "target/process/opener.h"
 #include "target/process/output_name.h"
@@ -98,6 +99,8 @@ static int record_drained(struct waffle_rec *rec, void *arg)
 
 	int result = is_full(session) ? -ECANCELED : stages_pass(&session->stages, rec);
 
+	if (session->wakers)
+		wakers_record(session->wakers, rec, session->armed_ts ?: rec->ts);
 	if (rec->kind == WAFFLE_REC_EXIT && session->rings)
 		ring_set_thread_ended(session->rings,
 				      (pid_t)((const struct waffle_rec_exit *)rec)->tgid, rec->tid);
@@ -334,6 +337,7 @@ static int start(struct session *session)
 			     ?: requests_begin(session)
 			     ?: counters_begin(session)
 			     ?: functions_begin(session)
+			     ?: wakers_begin(session)
 			     ?: targets_open(session);
 
 	privileges_keep_tracing(); /* the command was forked before this */
@@ -440,6 +444,7 @@ static void close_all(struct session *session)
 	requests_close(session->stages.requests);
 	python_calls_close(session->stages.functions);
 	wait_counters_close(session->stages.counters);
+	wakers_close(session->wakers);
 	session_transport_close(session);
 	drain_close(session->drain);
 	enrich_close(session->enrich);

@@ -38,6 +38,7 @@ struct target {
 	uint64_t fork_ts;  /* nothing was armed in it since this time; 0: not known */
 	struct holds holds;
 	bool maps_changed;
+	bool is_waker;    /* recorded only since it ends waits of others; nothing is armed in it */
 	bool parsing;     /* some of its files are still being parsed */
 	bool begun_first; /* its program began before these were armed */
 	uint64_t scan_ts; /* end of the last scan of its mappings */
@@ -70,14 +71,17 @@ struct session {
 	struct code_names *names;
 	struct stages stages; /* the path of records from the drain to the file */
 	struct mmap_watch *watch;
-	struct ring_set *rings;      /* NULL: spans are not recorded */
-	struct transport *transport; /* the same */
-	struct name_set *named;      /* names that programs make; the same */
-	uint64_t filter_lost;        /* what the filter of rings has lost until … */
-	uint64_t filter_lost_ts;     /* … this time */
-	VEC(const char *) told;      /* reasons against rings that were told */
-	pid_t no_rings_pid;          /* with --transport ring, a process that can't use them; … */
-	const char *no_rings_why;    /* … why */
+	struct wakers *wakers;    /* NULL: what wakes the targets is not recorded */
+	unsigned wakers_recorded; /* processes */
+	VEC(struct waffle_rec_state) waker_states; /* not passed to the file yet */
+	struct ring_set *rings;                    /* NULL: spans are not recorded */
+	struct transport *transport;               /* the same */
+	struct name_set *named;                    /* names that programs make; the same */
+	uint64_t filter_lost;                      /* what the filter of rings has lost until … */
+	uint64_t filter_lost_ts;                   /* … this time */
+	VEC(const char *) told;                    /* reasons against rings that were told */
+	pid_t no_rings_pid;       /* with --transport ring, a process that can't use them; … */
+	const char *no_rings_why; /* … why */
 	struct store_writer *writer;
 	struct recorder *recorder; /* NULL: the writer has a file */
 	bool tables_reported;      /* it was reported that its tables are full */
@@ -235,6 +239,12 @@ void programs_again(struct session *session);
 void programs_let_go(struct session *session);
 /* A target has a child: arms it at once, and follows it. */
 void program_forked(struct session *session, const struct waffle_rec_fork *fork);
+
+/* session_wakers.c */
+int wakers_begin(struct session *session);
+/* Begins to record processes that end waits of the targets. Call it after each round of the drain.
+ */
+int wakers_round(struct session *session, uint64_t now);
 
 /* session_filter.c */
 /* Opens the filter of records that come through rings; stages.filter is NULL if there is none. */

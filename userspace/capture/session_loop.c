@@ -212,7 +212,8 @@ bool loop_await_flight(struct session *session)
 static bool targets_are_gone(const struct session *session)
 {
 	for (size_t i = 0; i < session->targets.len; i++)
-		if (!session->stuck || !session->targets.data[i].exit_ts)
+		if (!session->targets.data[i].is_waker &&
+		    (!session->stuck || !session->targets.data[i].exit_ts))
 			return false;
 	return true;
 }
@@ -240,7 +241,7 @@ static int housekeeping(struct session *session, uint64_t now)
 	kernel_sweep(session->kernel, now);
 	if (session->stages.functions && python_calls_round(session->stages.functions, now))
 		session->busy = true;
-	if (flight_turn(session))
+	if (flight_turn(session) || wakers_round(session, now))
 		return -EIO;
 	if (launch_executed(&session->launch) && session_publish(session))
 		return -EIO;

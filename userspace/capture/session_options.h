@@ -64,6 +64,7 @@ struct session_options {
 	size_t function_count;
 	enum transport_mode transport; /* of processes with libwaffle */
 	const struct session_tap *tap; /* NULL: none */
+	bool wakers; /* also record processes that end waits of the others: wakers_internal.h */
 	uint64_t duration_ns; /* from when all is armed; 0: until the targets exit or a signal */
 	uint64_t max_bytes;   /* of the file; 0: no limit */
 	struct recorder_options recorder;

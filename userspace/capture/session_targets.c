@@ -161,7 +161,9 @@ void targets_notice(const struct waffle_rec *rec, void *arg)
 		const struct waffle_rec_exit *exec = (const struct waffle_rec_exit *)rec;
 
 		target = target_find(session, (pid_t)exec->tgid);
-		if (target) {
+		if (target && target->is_waker) {
+			target->maps_changed = true;
+		} else if (target) {
 			target->exec_pending = true;
 			target->exec_moved |= (exec->code & ~WAFFLE_EXEC_PRIVILEGED) != 0;
 			holds_exec(&target->holds, rec->ts);
@@ -327,6 +329,18 @@ static int target_rearm(struct session *session, struct target *target, struct e
 	return result;
 }
 
+/* A target that is not armed has a new program or mapping. */
+static int waker_again(struct session *session, struct target *target)
+{
+	uint64_t now = clock_monotonic_ns();
+	int result = enrich_process(session->enrich, target->pid, true, session->err);
+
+	target->maps_changed = false;
+	target->scan_ts = clock_monotonic_ns();
+	target->scan_ns = target->scan_ts - now;
+	return result ? -EIO : 0;
+}
+
 int targets_rearm(struct session *session)
 {
 	uint64_t begin = clock_monotonic_ns();
@@ -352,7 +366,8 @@ int targets_rearm(struct session *session)
 			break;
 		}
 		looked = true;
-		result = target_rearm(session, target, &gone);
+		result = target->is_waker ? waker_again(session, target)
+					  : target_rearm(session, target, &gone);
 		if (result && result != -ESRCH)
 			return error_set(session->err, -result, "%s", gone.message);
 	}
@@ -384,4 +399,5 @@ void targets_close(struct session *session)
 	vec_free(&session->targets);
 	map_free(&session->target_at);
 	map_free(&session->ended);
+	vec_free(&session->waker_states);
 }

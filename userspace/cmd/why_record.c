@@ -29,6 +29,7 @@ enum exit_code why_record(const struct command *command, struct why_capture *rec
 	options.filter.argument = "";
 	options.session.kernel.config.follow_children = true;
 	options.session.kernel.requests = true;
+	options.session.wakers = true;
 	options.session.duration_ns = record->duration_ns ?: (argv ? 0 : DURATION_NS);
 	if (!vec_push(&options.stack_words, stacks)) {
 		error_set(&err, ENOMEM, "out of memory");

@@ -90,6 +90,7 @@ static void allow(const struct gate_state *state, int fd)
 	close(fd);
 }
 
+/* Whether the programs of a process are held. */
 static bool is_target(const struct gate_state *state, pid_t pid)
 {
 	uint32_t key = (uint32_t)pid, value;
@@ -97,7 +98,8 @@ static bool is_target(const struct gate_state *state, pid_t pid)
 					__ATOMIC_RELAXED);
 
 	return (word >> (key & 63) & 1) &&
-	       !bpf_map_lookup_elem(state->options->targets, &key, &value);
+	       !bpf_map_lookup_elem(state->options->targets, &key, &value) &&
+	       value == WAFFLE_TARGET;
 }
 
 /* Sends a message to the tracer, without waiting. False: the message could not be sent. */

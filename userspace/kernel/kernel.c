@@ -254,19 +254,25 @@ void kernel_close(struct kernel *kernel)
 	free(kernel);
 }
 
-int kernel_target_add(struct kernel *kernel, pid_t pid, struct error *err)
+/* `value`: WAFFLE_TARGET_… */
+static int target_add(struct kernel *kernel, pid_t pid, uint32_t value, struct error *err)
 {
-	uint32_t key = (uint32_t)pid, one = 1;
+	uint32_t key = (uint32_t)pid;
 	struct waffle_program program = {0};
 	__u64 *word = &kernel->bpf->bss->tgid_bits[(key >> 6) & (WAFFLE_TGID_WORDS - 1)];
 
-	if (bpf_map_update_elem(bpf_map__fd(kernel->bpf->maps.targets), &key, &one, BPF_ANY))
+	if (bpf_map_update_elem(bpf_map__fd(kernel->bpf->maps.targets), &key, &value, BPF_ANY))
 		return error_set(err, errno, "pid %d: too many processes (at most %d)", pid,
 				 WAFFLE_MAX_TARGETS);
 	/* If that fails, nothing of its memory is read. */
 	bpf_map_update_elem(bpf_map__fd(kernel->bpf->maps.programs), &key, &program, BPF_NOEXIST);
 	__atomic_fetch_or(word, 1ull << (key & 63), __ATOMIC_SEQ_CST);
 	return 0;
+}
+
+int kernel_target_add(struct kernel *kernel, pid_t pid, struct error *err)
+{
+	return target_add(kernel, pid, WAFFLE_TARGET, err);
 }
 
 uint64_t kernel_program_since(const struct kernel *kernel, pid_t pid)
@@ -443,6 +449,15 @@ int kernel_snapshot(struct kernel *kernel, bool at_end,
 	return result ? error_set(err, -result, "reading the threads' states: %s",
 				  strerror(-result))
 		      : 0;
+}
+
+int kernel_target_add_alone(struct kernel *kernel, pid_t pid,
+			    int (*each)(const struct waffle_rec *rec, void *arg), void *arg,
+			    struct error *err)
+{
+	/* The snapshot also makes the states of its threads, see kernel_attach(). */
+	return target_add(kernel, pid, WAFFLE_TARGET_ALONE, err)
+		       ?: kernel_snapshot(kernel, false, each, arg, err);
 }
 
 uint32_t kernel_stack_number(struct kernel *kernel)

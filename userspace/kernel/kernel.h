@@ -42,6 +42,11 @@ int kernel_open(struct kernel **kernel, const struct kernel_options *options, st
 void kernel_close(struct kernel *kernel);
 
 int kernel_target_add(struct kernel *kernel, pid_t pid, struct error *err);
+/* The same for a process without its children, while the capture runs. Then calls `each` with the
+ * states of all threads of the targets. */
+int kernel_target_add_alone(struct kernel *kernel, pid_t pid,
+			    int (*each)(const struct waffle_rec *rec, void *arg), void *arg,
+			    struct error *err);
 /*
  * When a target began its current program: at its last exec or, without one, at its fork. 0: before
  * the capture. UINT64_MAX: it is not a target, has ended, or its exec gained privileges. The BPF

@@ -114,9 +114,10 @@ void threads_add_attribute(struct builder *builder, const struct store_attribute
 	struct model *model = builder->model;
 	bool container = !strcmp(attribute->key, STORE_CONTAINER_ID);
 	bool network = !strcmp(attribute->key, STORE_NETWORK);
+	bool waker = !strcmp(attribute->key, STORE_WAKER);
 	struct model_process *process;
 
-	if (!container && !network && strcmp(attribute->key, STORE_FOUND) != 0)
+	if (!container && !network && !waker && strcmp(attribute->key, STORE_FOUND) != 0)
 		return;
 	threads_add_process(builder, attribute->pid, 0, "");
 	process = &model->processes.data[map_get(&model->pids, attribute->pid)];
@@ -124,6 +125,8 @@ void threads_add_attribute(struct builder *builder, const struct store_attribute
 		process->container = text_put(model, attribute->value);
 	else if (network)
 		process->network = text_put(model, attribute->value);
+	else if (waker)
+		process->waker_ts = attribute->ts;
 	else
 		process->found = true;
 }

@@ -145,6 +145,9 @@ struct store_rank {
 /* The process was found by a name or a cgroup, not by its number: of several such, the order says
  * nothing. The value is "yes". */
 #define STORE_FOUND "waffle.found"
+/* The process was not named: it is recorded since then, as it had woken others that are. The value
+ * is "yes". */
+#define STORE_WAKER "waffle.waker"
 /* The inode of the process's network namespace, in decimal. Each namespace has addresses and ports
  * of its own. */
 #define STORE_NETWORK "waffle.network"

@@ -73,6 +73,7 @@ static const struct model_thread *busiest_of(const struct candidates *from, uint
 		if (among != AMONG_BUSY_ROOTS)
 			ns += thread->blocked_ns;
 		if (!thread->traced || !thread->has_sched || ns < least_ns ||
+		    why_is_of_waker(model, i) ||
 		    (among != AMONG_ALL && !why_is_of_root(model, i)) || is_idle_jvm(from, i))
 			continue;
 		most = busiest == MODEL_NONE ? 0 : model->threads.data[busiest].running_ns;
@@ -216,7 +217,7 @@ static uint32_t stuck_thread(const struct why_hangs *hangs, const struct model *
 		const struct model_thread *thread = &model->threads.data[number];
 
 		if (!hangs->waits.data[i].stuck || !thread->has_sched ||
-		    why_jvm_is_launcher(model, names, number))
+		    why_is_of_waker(model, number) || why_jvm_is_launcher(model, names, number))
 			continue;
 		if (thread->tid == thread->pid && why_is_of_root(model, number))
 			return number;

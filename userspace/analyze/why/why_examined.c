@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/why/lookup/why_roots.h"
 #include "target/process/descriptors.h"
 #include "util/memory.h"
 #include "util/text.h"
@@ -52,7 +53,8 @@ static struct choice *choices_new(size_t *count, const struct model *model, why_
 	for (uint32_t i = 0; i < model->threads.len; i++) {
 		const struct model_thread *thread = &model->threads.data[i];
 
-		if (thread->traced && thread->has_sched && !thread->own && wanted(model, i, arg))
+		if (thread->traced && thread->has_sched && !thread->own &&
+		    !why_is_of_waker(model, i) && wanted(model, i, arg))
 			all[(*count)++] = (struct choice){i, switches[i]};
 	}
 	free(switches);

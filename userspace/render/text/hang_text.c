@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "analyze/why/lookup/why_roots.h"
 #include "render/place.h"
 #include "render/text/frame.h"
 #include "render/text/why_node.h"
@@ -170,7 +171,10 @@ static void put_since(const struct hang_printer *printer, const struct model_ope
 	char text[UNITS_TEXT];
 
 	if (wait->before) {
-		fputs(", since before the capture began", printer->out);
+		fputs(why_is_of_waker(printer->model, wait->thread)
+			      ? ", since before it was recorded"
+			      : ", since before the capture began",
+		      printer->out);
 		return;
 	}
 	fprintf(printer->out, ", since %s, for ",

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <elf.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -262,6 +263,24 @@ bool process_is_kernel_thread(pid_t pid)
 	char state;
 
 	return stat_read(pid, &state, &flags) && flags & PF_KTHREAD;
+}
+
+bool process_is_privileged(pid_t pid)
+{
+	uint64_t pair[2]; /* getauxval(3): a type and its value */
+	bool is = true;
+	char name[64];
+	FILE *auxv;
+
+	snprintf(name, sizeof(name), "/proc/%d/auxv", pid);
+	auxv = fopen(name, "re");
+	if (!auxv)
+		return true;
+	while (fread(pair, sizeof(pair), 1, auxv) == 1)
+		if (pair[0] == AT_SECURE)
+			is = pair[1] != 0;
+	fclose(auxv);
+	return is;
 }
 
 int process_find(pid_list *pids, const char *name, struct error *err)

@@ -53,6 +53,10 @@ bool process_is_zombie(pid_t pid, int *status);
 /* Whether this is a kernel thread, which has no files and no memory. */
 bool process_is_kernel_thread(pid_t pid);
 
+/* Whether the program of a process gained privileges at its exec (set-user-ID, file capabilities).
+ * True as well if that can't be seen. */
+bool process_is_privileged(pid_t pid);
+
 /* Adds the pids of all processes whose name (comm) is `name`, except this one. The caller frees the
  * list, also after an error. -ESRCH with a message: there is none. */
 typedef VEC(pid_t) pid_list;

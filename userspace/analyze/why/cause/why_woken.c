@@ -9,6 +9,7 @@
 
 #include "analyze/why/lookup/why_evidence.h"
 #include "analyze/why/lookup/why_peers.h"
+#include "analyze/why/lookup/why_roots.h"
 #include "analyze/why/lookup/why_signals.h"
 #include "analyze/why/parts/why_sums.h"
 #include "analyze/why/why_verdict.h"
@@ -294,12 +295,12 @@ struct why_verdict why_blocked_woken_by(struct why_walk *walk, struct why_blocke
 	    (blocked->waker.hints & WHY_HINT_TERMINAL || why_is_terminal(blocked->facts.object)))
 		return at_terminal(walk, blocked);
 	if (shown_by_end) {
-		if (blocked->waker.hints & WHY_HINT_PIPE)
+		if (blocked->waker.hints & WHY_HINT_PIPE || why_is_terminal(blocked->facts.object))
 			blocked->kind = WAIT_PIPE;
 		else if (blocked->waker.hints & WHY_HINT_SOCKET)
 			blocked->kind = WAIT_SOCKET;
 	}
-	if (!model_is_traced(walk->model, thread))
+	if (!why_is_recorded_at(walk->model, thread, blocked->end_ts))
 		return end_outside(walk, blocked, thread);
 	/* The last thread of a child ends the wait, but its main thread did the awaited work. */
 	if (blocked->kind == WAIT_CHILD)

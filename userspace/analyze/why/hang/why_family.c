@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "analyze/why/hang/why_hang_internal.h"
+#include "analyze/why/lookup/why_roots.h"
 #include "util/memory.h"
 #include "util/syscall_names.h"
 
@@ -26,7 +27,7 @@ static uint32_t parent_of(const struct model *model, uint32_t process)
 	uint32_t main = parent < model->processes.len ? model->processes.data[parent].main_thread
 						      : MODEL_NONE;
 
-	return main < model->threads.len && model->threads.data[main].traced ? parent : MODEL_NONE;
+	return model_is_traced(model, main) && !why_is_of_waker(model, main) ? parent : MODEL_NONE;
 }
 
 /* Makes heads[i] the oldest process of the family of process i. Each process is passed once: the

@@ -4,6 +4,7 @@
 
 #include "analyze/why/hang/why_hang_internal.h"
 #include "analyze/why/lookup/why_jvm.h"
+#include "analyze/why/lookup/why_roots.h"
 #include "util/memory.h"
 
 static const struct model_open_wait *open_wait(const struct model *model,
@@ -237,7 +238,7 @@ static struct live_thread *live_threads_new(uint32_t *count, const struct why_ha
 		while (wait < hangs->waits.len && model->open_waits.data[wait].thread < i)
 			wait++;
 		has_wait = wait < hangs->waits.len && model->open_waits.data[wait].thread == i;
-		if (why_hang_is_alive(&model->threads.data[i]) &&
+		if (why_hang_is_alive(&model->threads.data[i]) && !why_is_of_waker(model, i) &&
 		    !is_idle_jvm(model, names, i, has_wait ? &hangs->waits.data[wait] : NULL))
 			threads[(*count)++] = (struct live_thread){
 				.pid = model->threads.data[i].pid,

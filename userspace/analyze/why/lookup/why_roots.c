@@ -6,9 +6,28 @@ bool why_is_of_root(const struct model *model, uint32_t thread)
 	const struct model_process *process = model_process_of(model, thread);
 	uint32_t parent = process ? map_get(&model->pids, process->ppid) : MAP_NONE;
 
-	return parent >= model->processes.len ||
+	if (process && process->waker_ts)
+		return false;
+	return parent >= model->processes.len || model->processes.data[parent].waker_ts ||
 	       model->processes.data[parent].main_thread >= model->threads.len ||
 	       !model->threads.data[model->processes.data[parent].main_thread].traced;
+}
+
+bool why_is_of_waker(const struct model *model, uint32_t thread)
+{
+	const struct model_process *process = model_process_of(model, thread);
+
+	return process && process->waker_ts;
+}
+
+bool why_is_recorded_at(const struct model *model, uint32_t thread, uint64_t ts)
+{
+	const struct model_process *process;
+
+	if (!model_is_traced(model, thread))
+		return false;
+	process = model_process_of(model, thread);
+	return !process || process->waker_ts <= ts;
 }
 
 uint32_t why_first_process(const struct model *model)

@@ -15,6 +15,7 @@
 #include "analyze/why/lookup/why_lookup.h"
 #include "analyze/why/lookup/why_peers.h"
 #include "analyze/why/lookup/why_quota.h"
+#include "analyze/why/lookup/why_roots.h"
 #include "analyze/why/lookup/why_signals.h"
 #include "analyze/why/lookup/why_switches.h"
 #include "analyze/why/parts/why_sums.h"
@@ -332,12 +333,12 @@ static uint64_t *state_total(struct why_instance *instance, unsigned state)
 
 static void walk_unknown(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to)
 {
-	bool traced = model_is_traced(walk->model, thread);
+	bool recorded = why_is_recorded_at(walk->model, thread, from);
 
 	if (from < to && !walk->depth)
 		walk->instance->unknown_ns += to - from;
 	walk->interval = NULL;
-	add_leaf(walk, thread, 0, from, to, traced ? WHY_UNKNOWN : WHY_NOT_RECORDED,
+	add_leaf(walk, thread, 0, from, to, recorded ? WHY_UNKNOWN : WHY_NOT_RECORDED,
 		 WHY_GRADE_UNKNOWN, 0);
 }
 

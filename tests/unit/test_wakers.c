@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Which processes outside of the capture are worth being recorded. Threads 10 and 11 are recorded,
+ * 60 and 61 are those of process 60. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "capture/wakers_internal.h"
+
+#define MS 1000000ull
+#define BEGIN 1000ull
+
+static struct wakers *begin(void)
+{
+	struct wakers *wakers = wakers_open();
+
+	assert_non_null(wakers);
+	for (uint32_t tid = 60; tid < 62; tid++) {
+		struct waffle_rec_task task = {.rec = {BEGIN, tid, WAFFLE_REC_TASK, 0}, .tgid = 60};
+
+		wakers_record(wakers, &task.rec, BEGIN);
+	}
+	return wakers;
+}
+
+static void blocks(struct wakers *wakers, uint64_t ms, uint32_t tid)
+{
+	struct waffle_rec_switch sw = {.rec = {BEGIN + ms * MS, tid, WAFFLE_REC_SWITCH, 0},
+				       .flags = WAFFLE_SWITCH_PREV_TRACED};
+
+	wakers_record(wakers, &sw.rec, BEGIN);
+}
+
+static void is_woken(struct wakers *wakers, uint64_t ms, uint32_t tid, uint32_t waker,
+		     uint8_t flags)
+{
+	struct waffle_rec_switch sw = {
+		.rec = {BEGIN + ms * MS, 0, WAFFLE_REC_SWITCH, 0},
+		.next_tid = tid,
+		.waker_tid = waker,
+		.wake_ts = BEGIN + ms * MS,
+		.flags = (uint8_t)(WAFFLE_SWITCH_NEXT_TRACED | WAFFLE_SWITCH_WOKEN | flags)};
+
+	wakers_record(wakers, &sw.rec, BEGIN);
+}
+
+static pid_t next(struct wakers *wakers, uint64_t ms)
+{
+	return wakers_next(wakers, BEGIN, BEGIN + ms * MS);
+}
+
+static void test_a_process_that_ends_long_waits_again_and_again_is_returned_once(void **state)
+{
+	struct wakers *wakers = begin();
+
+	(void)state;
+	is_woken(wakers, 100, 10, 60, 0); /* it has waited since the begin */
+	assert_int_equal(next(wakers, 100), 0);
+	blocks(wakers, 101, 10);
+	is_woken(wakers, 102, 10, 61, 0); /* another thread of that process */
+	assert_int_equal(next(wakers, 102), 60);
+	assert_int_equal(next(wakers, 102), 0);
+	wakers_close(wakers);
+}
+
+static void test_one_wait_counts_if_it_is_very_long(void **state)
+{
+	struct wakers *wakers = begin();
+
+	(void)state;
+	blocks(wakers, 1, 10);
+	is_woken(wakers, 502, 10, 60, 0);
+	assert_int_equal(next(wakers, 502), 60);
+	wakers_close(wakers);
+}
+
+static void test_waits_of_less_than_a_tenth_of_the_time_do_not_count(void **state)
+{
+	struct wakers *wakers = begin();
+
+	(void)state;
+	for (uint64_t ms = 0; ms < 2000; ms += 500) {
+		blocks(wakers, ms, 10);
+		is_woken(wakers, ms + 40, 10, 60, 0);
+	}
+	assert_int_equal(next(wakers, 2000), 0);
+	assert_int_equal(next(wakers, 1600), 60);
+	wakers_close(wakers);
+}
+
+static void test_interrupts_new_threads_and_recorded_wakers_do_not_count(void **state)
+{
+	struct waffle_rec_task own = {
+		.rec = {BEGIN, 70, WAFFLE_REC_TASK, 0}, .tgid = 70, .flags = WAFFLE_TASK_OWN_FLAG};
+	struct waffle_rec_task recorded = {.rec = {BEGIN, 60, WAFFLE_REC_TASK, 0},
+					   .tgid = 60,
+					   .flags = WAFFLE_TASK_TRACED_FLAG};
+	struct wakers *wakers = begin();
+
+	(void)state;
+	wakers_record(wakers, &own.rec, BEGIN);
+	for (uint64_t ms = 0; ms < 1000; ms += 100) {
+		blocks(wakers, ms, 10);
+		is_woken(wakers, ms + 90, 10, 60, WAFFLE_SWITCH_WAKER_HARDIRQ);
+		blocks(wakers, ms + 91, 11);
+		is_woken(wakers, ms + 95, 11, 60, WAFFLE_SWITCH_NEW);
+		is_woken(wakers, ms + 96, 11, 70, 0);
+		is_woken(wakers, ms + 97, 11, 11, 0);
+	}
+	assert_int_equal(next(wakers, 1000), 0);
+	wakers_record(wakers, &recorded.rec, BEGIN);
+	for (uint64_t ms = 1000; ms < 2000; ms += 100) {
+		blocks(wakers, ms, 10);
+		is_woken(wakers, ms + 90, 10, 60, 0);
+	}
+	assert_int_equal(next(wakers, 2000), 0);
+	wakers_close(wakers);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			test_a_process_that_ends_long_waits_again_and_again_is_returned_once),
+		cmocka_unit_test(test_one_wait_counts_if_it_is_very_long),
+		cmocka_unit_test(test_waits_of_less_than_a_tenth_of_the_time_do_not_count),
+		cmocka_unit_test(test_interrupts_new_threads_and_recorded_wakers_do_not_count),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Records processes that end waits of the targets, while the capture runs. */
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "capture/session_internal.h"
+#include "capture/wakers_internal.h"
+#include "target/process/process.h"
+
+#define RECORDED_MAX 8
+/* A process with more threads may switch between them very often. */
+#define THREADS_MAX 256
+/* Later than in this part of a capture, a process can't explain much of it. */
+#define LATE_PARTS 4
+
+int wakers_begin(struct session *session)
+{
+	if (!session->options->wakers || !session_wants_sched(session->options))
+		return 0;
+	session->wakers = wakers_open();
+	return session->wakers ? 0 : error_set(session->err, ENOMEM, "out of memory");
+}
+
+/* A folder has a link for each one in it, and two for itself. Without root's privileges, only
+ * processes of our user are recorded that the user has not named. */
+static bool may_record(pid_t pid)
+{
+	struct error ignored = ERROR_INIT;
+	struct stat threads;
+	char path[40];
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	return pid != getpid() && !process_check(pid, &ignored) && !process_is_kernel_thread(pid) &&
+	       !process_is_privileged(pid) && !stat(path, &threads) &&
+	       threads.st_nlink <= THREADS_MAX + 2 && (!geteuid() || threads.st_uid == geteuid());
+}
+
+struct states_of {
+	struct session *session;
+	pid_t pid;
+};
+
+/* Keeps the states of its threads until all older records are in the file. */
+static int state_keep(const struct waffle_rec *rec, void *arg)
+{
+	const struct states_of *of = arg;
+	const struct waffle_rec_state *state = (const struct waffle_rec_state *)rec;
+
+	if (state->tgid == (uint32_t)of->pid && !vec_push(&of->session->waker_states, *state))
+		return -ENOMEM;
+	return 0;
+}
+
+static int states_pass(struct session *session)
+{
+	struct waffle_rec_state *states = session->waker_states.data;
+	size_t count = session->waker_states.len;
+	int result = 0;
+
+	if (!count || states[count - 1].rec.ts > drain_delivered_ts(session->drain))
+		return 0;
+	for (size_t i = 0; i < count && !result; i++)
+		result = stages_pass(&session->stages, &states[i].rec);
+	session->waker_states.len = 0;
+	return result == -EINVAL ? 0 : result; /* the file has no room */
+}
+
+static void waker_report(struct session *session, pid_t pid, uint64_t since_ts)
+{
+	char comm[16], line[160];
+
+	process_comm(pid, comm);
+	snprintf(line, sizeof(line),
+		 "%s (%d) ends waits of what is recorded, and is recorded as well from %.2f s on",
+		 comm, pid, (double)(since_ts - session->armed_ts) / 1e9);
+	session_notify(session, line);
+}
+
+/* Nothing is armed in it, and its children are not followed. */
+static int waker_record(struct session *session, pid_t pid)
+{
+	struct states_of states = {session, pid};
+	struct store_attribute attribute = {
+		.pid = (uint32_t)pid, .key = STORE_WAKER, .value = "yes"};
+	struct error ignored = ERROR_INIT;
+	struct target *target;
+	int result = target_add(session, pid);
+
+	target = result ? NULL : target_find(session, pid);
+	if (!target) /* it has ended */
+		return result;
+	target->is_waker = true;
+	session->wakers_recorded++;
+	result = enrich_process(session->enrich, pid, true, session->err);
+	/* Without room for one more, the capture goes on without it. */
+	if (result || kernel_target_add_alone(session->kernel, pid, state_keep, &states, &ignored))
+		return result;
+	attribute.ts = clock_monotonic_ns();
+	waker_report(session, pid, attribute.ts);
+	return store_writer_add_attribute(session->writer, &attribute, session->err);
+}
+
+int wakers_round(struct session *session, uint64_t now)
+{
+	uint64_t duration_ns = session->options->duration_ns;
+	uint64_t since_ts = session->armed_ts;
+	int result;
+	pid_t pid;
+
+	if (!session->wakers || !since_ts)
+		return 0;
+	result = states_pass(session);
+	if (duration_ns && now - since_ts > duration_ns - duration_ns / LATE_PARTS)
+		return result;
+	while (!result && session->wakers_recorded < RECORDED_MAX &&
+	       (pid = wakers_next(session->wakers, since_ts, now)))
+		if (!target_find(session, pid) && may_record(pid))
+			result = waker_record(session, pid);
+	return result;
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/wakers_internal.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "util/map.h"
+#include "util/vec.h"
+
+#define STRANGERS_MAX 65536 /* threads that are not recorded */
+#define PROCESSES_MAX 1024
+#define LEFT_MAX 4096 /* a power of two */
+
+#define BY_INTERRUPT (WAFFLE_SWITCH_WAKER_HARDIRQ | WAFFLE_SWITCH_WAKER_SOFTIRQ)
+
+struct waker {
+	pid_t pid;
+	bool done; /* it was returned */
+	uint32_t waits;
+	uint64_t waited_ns;
+};
+
+/* When a thread left its CPU to wait. */
+struct left {
+	uint64_t ts;
+	uint32_t tid; /* 0: none has this place yet */
+};
+
+struct wakers {
+	struct map strangers; /* tid → pid */
+	struct map at;        /* pid → index in `list` */
+	VEC(struct waker) list;
+	/* By tid. Of two threads with the same place, the waits of one are not known: this is read
+	 * and written at each switch, and has to be quick. */
+	struct left left[LEFT_MAX];
+};
+
+struct wakers *wakers_open(void)
+{
+	return calloc(1, sizeof(struct wakers));
+}
+
+void wakers_close(struct wakers *wakers)
+{
+	if (!wakers)
+		return;
+	map_free(&wakers->strangers);
+	map_free(&wakers->at);
+	vec_free(&wakers->list);
+	free(wakers);
+}
+
+static void task_note(struct wakers *wakers, const struct waffle_rec_task *task)
+{
+	if (task->flags & (WAFFLE_TASK_TRACED_FLAG | WAFFLE_TASK_OWN_FLAG))
+		map_remove(&wakers->strangers, task->rec.tid);
+	else if (wakers->strangers.len < STRANGERS_MAX)
+		(void)map_set(&wakers->strangers, task->rec.tid, task->tgid);
+}
+
+/* NULL: there are too many, or no memory. */
+static struct waker *waker_of(struct wakers *wakers, uint32_t pid)
+{
+	uint32_t index = map_get(&wakers->at, pid);
+
+	if (index != MAP_NONE)
+		return &wakers->list.data[index];
+	index = (uint32_t)wakers->list.len;
+	if (index >= PROCESSES_MAX || !vec_reserve(&wakers->list, 1) ||
+	    !map_set(&wakers->at, pid, index))
+		return NULL;
+	wakers->list.data[wakers->list.len++] = (struct waker){.pid = (pid_t)pid};
+	return &wakers->list.data[index];
+}
+
+/* A recorded thread gets a CPU after a process has woken it. */
+static void wait_note(struct wakers *wakers, const struct waffle_rec_switch *sw, uint64_t begin_ts)
+{
+	const struct left *left = &wakers->left[sw->next_tid & (LEFT_MAX - 1)];
+	uint32_t pid = map_get(&wakers->strangers, sw->waker_tid);
+	uint64_t from_ts = left->tid ? left->ts : begin_ts;
+	struct waker *waker;
+
+	if (pid == MAP_NONE || (left->tid && left->tid != sw->next_tid) || sw->wake_ts <= from_ts)
+		return;
+	waker = waker_of(wakers, pid);
+	if (!waker)
+		return;
+	waker->waits++;
+	waker->waited_ns += sw->wake_ts - from_ts;
+}
+
+static void switch_note(struct wakers *wakers, const struct waffle_rec_switch *sw,
+			uint64_t begin_ts)
+{
+	if (sw->flags & WAFFLE_SWITCH_PREV_TRACED)
+		wakers->left[sw->rec.tid & (LEFT_MAX - 1)] =
+			(struct left){.ts = sw->rec.ts, .tid = sw->rec.tid};
+	if (sw->flags & WAFFLE_SWITCH_NEXT_TRACED && sw->flags & WAFFLE_SWITCH_WOKEN &&
+	    !(sw->flags & (BY_INTERRUPT | WAFFLE_SWITCH_NEW)))
+		wait_note(wakers, sw, begin_ts);
+}
+
+void wakers_record(struct wakers *wakers, const struct waffle_rec *rec, uint64_t begin_ts)
+{
+	if (rec->kind == WAFFLE_REC_SWITCH)
+		switch_note(wakers, (const struct waffle_rec_switch *)rec, begin_ts);
+	else if (rec->kind == WAFFLE_REC_TASK)
+		task_note(wakers, (const struct waffle_rec_task *)rec);
+}
+
+static bool counts(const struct waker *waker, uint64_t elapsed_ns)
+{
+	return !waker->done && waker->waited_ns >= WAKERS_LEAST_NS &&
+	       waker->waited_ns >= elapsed_ns / WAKERS_PARTS &&
+	       (waker->waits > 1 || waker->waited_ns >= WAKERS_LONG_NS);
+}
+
+pid_t wakers_next(struct wakers *wakers, uint64_t begin_ts, uint64_t now)
+{
+	for (size_t i = 0; i < wakers->list.len; i++) {
+		struct waker *waker = &wakers->list.data[i];
+
+		if (!counts(waker, now - begin_ts))
+			continue;
+		waker->done = true;
+		return waker->pid;
+	}
+	return 0;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Processes that are not recorded but end long waits of those that are, by whatever they wake them:
+ * a futex in shared memory, a semaphore, a queue, a pipe, a socket. What they do meanwhile explains
+ * these waits, so they are worth being recorded, too. Once they are, the same finds those for which
+ * they wait themselves.
+ */
+#ifndef WAFFLE_CAPTURE_WAKERS_INTERNAL_H
+#define WAFFLE_CAPTURE_WAKERS_INTERNAL_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "bpf/record.h"
+
+struct wakers;
+
+/* A waker counts if the waits that it has ended took a tenth of the time since the capture began
+ * together, and this at least. */
+#define WAKERS_LEAST_NS 50000000ull
+#define WAKERS_PARTS 10
+/* One wait says little, unless it is as long as this. */
+#define WAKERS_LONG_NS 500000000ull
+
+/* NULL: out of memory. */
+struct wakers *wakers_open(void);
+void wakers_close(struct wakers *wakers);
+
+/* Takes TASK and SWITCH records, in order of time, and ignores all others. Threads that have not
+ * left a CPU yet have waited since begin_ts. */
+void wakers_record(struct wakers *wakers, const struct waffle_rec *rec, uint64_t begin_ts);
+
+/* The next process that counts at `now`; 0: none. Each is returned once. It may be one of the
+ * kernel, or have ended. */
+pid_t wakers_next(struct wakers *wakers, uint64_t begin_ts, uint64_t now);
+
+#endif
