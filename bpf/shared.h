@@ -146,7 +146,8 @@ struct thread_state {
 	__u32 waits_for;  /* number + 1 of the CPU where it waits to run; 0: it does not wait */
 	__u32 moved;      /* it moved to another CPU during this wait */
 	__u32 name_tries; /* how often its name in Python is still read (thread_name.bpf.h) */
-	__u64 refused_ts; /* its last record of a file's lock (lock.bpf.c); 0: none */
+	__u64 refused_ts; /* its last LOCK_REFUSAL or REQUEST_FAILURE; 0: none */
+	__u64 connect_ts; /* its last connect() that was noted (request.bpf.c); 0: none */
 	__u64 place;      /* scratch: an address as a number */
 	/* The time at which the thread got its CPU (0: unknown), and the CPU's stolen time at
 	 * that moment. */
@@ -387,6 +388,19 @@ static __always_inline bool thread_is_traced(struct task_struct *task)
 	if (!bpf_map_lookup_elem(&targets, &tgid))
 		return false;
 	thread_make(task);
+	return true;
+}
+
+/* A thread may be refused something very often, and one record is made in this time. */
+#define REFUSED_GAP_NS 100000
+
+static __always_inline bool refusal_is_due(__u64 *last_ts)
+{
+	__u64 now = bpf_ktime_get_ns();
+
+	if (now - *last_ts < REFUSED_GAP_NS)
+		return false;
+	*last_ts = now;
 	return true;
 }
 

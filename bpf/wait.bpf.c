@@ -322,6 +322,38 @@ static __always_inline __u16 resent_since(__u64 ino, __u64 since)
 	return count ? times->what | count : 0;
 }
 
+/* Records what endpoints_read() has filled in, and `resent`, if that is new. */
+static __noinline int endpoints_write(const struct waffle_rec_endpoints *read, __u64 who, __u64 now)
+{
+	struct waffle_rec_endpoints *rec;
+	__u32 cpu = bpf_get_smp_processor_id();
+	__u64 hash = 0, ino = read->ino, *known;
+
+	for (__u32 i = 0; i < 32; i += 8)
+		hash = (hash ^ *(__u64 *)(read->local + i)) * 0x9e3779b97f4a7c15ull;
+	hash ^= (__u64)read->resent << 32 | (__u64)read->local_port << 16 | read->remote_port;
+	known = bpf_map_lookup_elem(&endpoints, &ino);
+	if (known && *known == hash)
+		return 0;
+	rec = record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec));
+	if (!rec)
+		return 0;
+	__builtin_memcpy(rec, read, sizeof(*rec));
+	record_begin(&rec->rec, WAFFLE_REC_ENDPOINTS, (__u32)who, cpu);
+	rec->rec.ts = now - TRACE_AHEAD_NS;
+	rec->tgid = who >> 32;
+	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
+	bpf_map_update_elem(&endpoints, &ino, &hash, BPF_ANY);
+	return 0;
+}
+
+__noinline int addresses_emit(__u64 file, __u64 who, __u64 now)
+{
+	struct waffle_rec_endpoints read = {};
+
+	return endpoints_read(&read, (struct file *)file) ? endpoints_write(&read, who, now) : 0;
+}
+
 /* Records the addresses of a socket of IPv4 or IPv6, if it is one, and if they are new. `who`: tgid
  * and tid of the thread that waited. Returns what the socket has sent again after `since`, as
  * waffle_rec_endpoints.resent has it; `connecting` is added to that while nobody has answered its
@@ -329,30 +361,14 @@ static __always_inline __u16 resent_since(__u64 ino, __u64 since)
 __noinline int endpoints_emit(__u64 address, __u64 who, __u64 since, __u64 now, __u64 connecting)
 {
 	struct file *file = (struct file *)address;
-	struct waffle_rec_endpoints read = {}, *rec;
-	__u32 cpu = bpf_get_smp_processor_id();
-	__u64 hash = 0, *known;
+	struct waffle_rec_endpoints read = {};
 
 	if (!endpoints_read(&read, file))
 		return 0;
 	read.resent = resent_since(read.ino, since);
 	if (read.protocol == IPPROTO_TCP && socket_connects(socket_of(file)))
 		read.resent |= WAFFLE_RESENT_SYN | (__u16)connecting;
-	for (__u32 i = 0; i < 32; i += 8)
-		hash = (hash ^ *(__u64 *)(read.local + i)) * 0x9e3779b97f4a7c15ull;
-	hash ^= (__u64)read.resent << 32 | (__u64)read.local_port << 16 | read.remote_port;
-	known = bpf_map_lookup_elem(&endpoints, &read.ino);
-	if (known && *known == hash)
-		return read.resent;
-	rec = record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec));
-	if (!rec)
-		return 0;
-	__builtin_memcpy(rec, &read, sizeof(*rec));
-	record_begin(&rec->rec, WAFFLE_REC_ENDPOINTS, (__u32)who, cpu);
-	rec->rec.ts = now - TRACE_AHEAD_NS;
-	rec->tgid = who >> 32;
-	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
-	bpf_map_update_elem(&endpoints, &read.ino, &hash, BPF_ANY);
+	endpoints_write(&read, who, now);
 	return read.resent;
 }
 

@@ -379,6 +379,7 @@ struct sock {
 	__u16 sk_type;
 	__u16 sk_protocol;
 	struct socket *sk_socket;
+	int sk_err;
 };
 
 struct socket {

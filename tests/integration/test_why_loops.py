@@ -122,6 +122,34 @@ print("ready", flush=True)
 ask("/fast", 0.02)
 """
 
+RETRY = """
+import http.client, sys, time
+def push():
+    connection = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]))
+    try:
+        connection.request("POST", "/push", b"values")
+        connection.getresponse().read()
+    except ConnectionRefusedError:
+        pass
+    time.sleep(0.1)
+print("ready", flush=True)
+while True:
+    push()
+"""
+
+BUSY_SERVER = """
+import http.server
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(503)
+        self.send_header("content-length", "0")
+        self.end_headers()
+server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+print("port", server.server_address[1], flush=True)
+server.serve_forever()
+"""
+
 EPOLL = """
 import select
 epoll = select.epoll()
@@ -207,6 +235,22 @@ def test_the_sleeps_of_a_pool_are_one_cause(explained):
     assert instance["causes"][0] == sleeps[0]
     assert sleeps[0]["threads"] == 2 and "polls" not in sleeps[0]
     assert " 2 threads of ThreadPoolExecutor-0_" in first_line(text)
+
+
+@tries(3)
+@pytest.mark.parametrize("is_up", [True, False])
+def test_sleeps_between_failed_requests_name_the_server(explained, start, tmp_path, is_up):
+    (tmp_path / "server.py").write_text(BUSY_SERVER)
+    server = start("python3", tmp_path / "server.py")
+    port = server.until("port").split()[-1]
+    if not is_up:
+        server.kill()
+    instance, text = explained(RETRY, port, options=("--requests",))
+    first = instance["causes"][0]
+    assert first["cause"] == "sleep" and first["duration_ns"] > instance["duration_ns"] * 0.8
+    failure = "HTTP status 503 from" if is_up else "a refused connection to"
+    assert first["culprit"]["object"] == f"after {failure} 127.0.0.1:{port}"
+    assert f"after {failure}" in first_line(text)
 
 
 @tries(3)
