@@ -121,6 +121,7 @@ struct thread_wait {
 	__u64 stack_ts;     /* when a user stack was last taken */
 	__u64 lately_ns;    /* the longest wait of late: each wait leaves a quarter of it */
 	__u64 site;         /* where the program made the system call: wait_site(); 0: none */
+	__u64 asked_ns;     /* a sleep of a thread with a long timer slack; 0: it is none */
 	__u32 kernel_stack, user_stack;
 	__u64 fault_ts, fault_address, fault_ip; /* of the current page fault; fault_ts 0: none */
 	__u64 minor_flt, major_flt;              /* the thread's counters when that fault began */

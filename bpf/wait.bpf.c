@@ -134,6 +134,60 @@ __noinline int polled_read(struct polled *polled)
 	return 0;
 }
 
+/* ---- sleeps that the timer slack makes longer ---- */
+
+#define TIMER_ABSTIME 1 /* include/uapi/linux/time.h */
+#define CLOCK_MONOTONIC 1
+
+/* struct __kernel_timespec */
+struct asked_time {
+	__s64 seconds, ns;
+};
+
+/* Times of other clocks than CLOCK_MONOTONIC are not compared with `now`. */
+__noinline int asked_read(__u64 *asked_ns, __u64 now)
+{
+	__u64 args[WAFFLE_SYSCALL_ARGS], at, ns;
+	struct asked_time asked;
+	bool absolute = false;
+
+	if (!asked_ns)
+		return 0;
+	if (task_syscall(bpf_get_current_task_btf(), args) == NR_CLOCK_NANOSLEEP) {
+		absolute = args[1] & TIMER_ABSTIME;
+		if (absolute && args[0] != CLOCK_MONOTONIC)
+			return 0;
+		at = args[2];
+	} else {
+		at = args[0];
+	}
+	if (bpf_probe_read_user(&asked, sizeof(asked), (const void *)at))
+		return 0;
+	ns = asked.seconds * 1000000000ull + asked.ns;
+	if (!absolute)
+		*asked_ns = ns;
+	else if (ns > now)
+		*asked_ns = ns - now;
+	return 0;
+}
+
+__noinline int late_sleep_emit(__u64 from_ts, __u64 asked_ns, __u64 slack_ns, __u32 tid, __u64 now)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct waffle_rec_late_sleep *rec =
+		record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec));
+
+	if (!rec)
+		return 0;
+	record_begin(&rec->rec, WAFFLE_REC_LATE_SLEEP, tid, cpu);
+	rec->rec.ts = now;
+	rec->from_ts = from_ts;
+	rec->asked_ns = asked_ns;
+	rec->slack_ns = slack_ns;
+	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
 /* ---- memory limits of cgroups ---- */
 
 #define MEMORY_LEVELS 8

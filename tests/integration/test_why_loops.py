@@ -150,6 +150,15 @@ print("port", server.server_address[1], flush=True)
 server.serve_forever()
 """
 
+# PR_SET_TIMERSLACK is 29.
+SLACK = """
+import ctypes, time
+ctypes.CDLL(None).prctl(29, ctypes.c_ulong(40000000))
+print("ready", flush=True)
+while True:
+    time.sleep(0.001)
+"""
+
 EPOLL = """
 import select
 epoll = select.epoll()
@@ -251,6 +260,15 @@ def test_sleeps_between_failed_requests_name_the_server(explained, start, tmp_pa
     failure = "HTTP status 503 from" if is_up else "a refused connection to"
     assert first["culprit"]["object"] == f"after {failure} 127.0.0.1:{port}"
     assert f"after {failure}" in first_line(text)
+
+
+@tries(3)
+def test_sleeps_that_the_timer_slack_makes_longer_say_so(explained):
+    instance, text = explained(SLACK)
+    first = instance["causes"][0]
+    assert first["cause"] == "sleep" and first["duration_ns"] > instance["duration_ns"] * 0.8
+    assert first["culprit"]["object"] == "sleeps longer than asked, by its timer slack of 40.0 ms"
+    assert "polls" not in first and re.search(r"blocked in .*: asked for (9\d\d us|1.00 ms)", text)
 
 
 @tries(3)

@@ -183,6 +183,20 @@ void waits_add_request_failure(struct builder *builder,
 			.status = rec->status});
 }
 
+void waits_add_late_sleep(struct builder *builder, const struct waffle_rec_late_sleep *rec)
+{
+	if (rec->from_ts > rec->rec.ts) {
+		builder->model->bad_records++;
+		return;
+	}
+	vec_add(&builder->model->late_sleeps,
+		(struct model_late_sleep){.from_ts = rec->from_ts,
+					  .asked_ns = rec->asked_ns,
+					  .slack_ns = rec->slack_ns,
+					  .thread =
+						  threads_at(builder, rec->rec.tid, rec->rec.ts)});
+}
+
 void waits_add_stolen(struct builder *builder, const struct waffle_rec_stolen *rec)
 {
 	struct model *model = builder->model;
@@ -253,6 +267,7 @@ COMPARE(quota_compare, model_quota, thread, ts)
 COMPARE(memory_compare, model_memory, thread, ts)
 COMPARE(io_limit_compare, model_io_limit, pid, dev)
 COMPARE(lock_refusal_compare, model_lock_refusal, thread, ts)
+COMPARE(late_sleep_compare, model_late_sleep, thread, from_ts)
 COMPARE(request_failure_compare, model_request_failure, thread, ts)
 COMPARE(stolen_compare, model_stolen, thread, from_ts)
 COMPARE(frequency_compare, model_frequency, cpu, ts)
@@ -345,6 +360,7 @@ void waits_finish(struct model *model)
 	SORT(model->io_limits, io_limit_compare);
 	SORT(model->lock_refusals, lock_refusal_compare);
 	SORT(model->request_failures, request_failure_compare);
+	SORT(model->late_sleeps, late_sleep_compare);
 	SORT(model->stolen, stolen_compare);
 	SORT(model->frequencies, frequency_compare);
 	SORT(model->samples, sample_compare);
@@ -385,6 +401,17 @@ const struct model_open_wait *model_open_wait_of(const struct model *model, uint
 	}
 LAST_BEFORE(model_lock_refusal_before, model_lock_refusal, lock_refusals)
 LAST_BEFORE(model_request_failure_before, model_request_failure, request_failures)
+
+const struct model_late_sleep *model_late_sleep_at(const struct model *model, uint32_t thread,
+						   uint64_t from_ts)
+{
+	struct model_late_sleep key = {.thread = thread, .from_ts = from_ts};
+
+	if (!model->late_sleeps.len)
+		return NULL;
+	return bsearch(&key, model->late_sleeps.data, model->late_sleeps.len, sizeof(key),
+		       late_sleep_compare);
+}
 
 const struct model_wake *model_wake_at(const struct model *model, uint32_t woken, uint64_t ts)
 {

@@ -256,6 +256,12 @@ static const struct record_field request_failure_fields[] = {
 	FIELD(waffle_rec_request_failure, reserved, NUMBER, "0"),
 };
 
+static const struct record_field late_sleep_fields[] = {
+	FIELD(waffle_rec_late_sleep, from_ts, TIME, "when it left its CPU to sleep"),
+	FIELD(waffle_rec_late_sleep, asked_ns, NUMBER, "for how long it wanted to sleep"),
+	FIELD(waffle_rec_late_sleep, slack_ns, NUMBER, "its timer slack"),
+};
+
 static const struct record_field track_fields[] = {
 	TGID(waffle_rec_track),
 	FIELD(waffle_rec_track, track, NUMBER, "its number in the process, from 1"),
@@ -384,6 +390,10 @@ const struct record_kind record_kinds[] = {
 		request_failure, WAITS,
 		"`tid` received an answer of HTTP/1 whose status is 400 or above, or nobody "
 		"listened where it connected by TCP. Of many within 100 us, one is recorded."),
+	[WAFFLE_REC_LATE_SLEEP] = WORDS(
+		late_sleep, WAITS,
+		"`tid` has slept for at least twice the time that it had asked for. Its timer "
+		"slack is at least 1 ms."),
 	[WAFFLE_REC_FRAMES] = RING(frames, SPANS, offsetof(struct waffle_rec_frames, frame_bytes)),
 	[WAFFLE_REC_CODE] = RING(code, SPANS, 0),
 	[WAFFLE_REC_TRACE] = RING(trace, WAITS, offsetof(struct waffle_rec_trace, frame_bytes)),

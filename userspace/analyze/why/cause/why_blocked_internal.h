@@ -119,6 +119,9 @@ bool why_has_waited_since(const struct why_walk *walk, const struct why_blocked 
 /* Text of the failed request that the thread sleeps after, "after HTTP status 503 from
  * 10.0.0.2:80"; 0: there is none. In why_failed_request.c. */
 uint32_t why_failed_request(struct why_walk *walk, const struct why_blocked *blocked);
+/* Whether the thread's timer slack makes the sleep much longer. Then that is its object; in
+ * why_late_sleep.c. */
+bool why_late_sleep(struct why_walk *walk, struct why_blocked *blocked);
 /* The chain continues with the holder if that is known to be the one thread of a traced process. */
 struct why_verdict why_blocked_at_file_lock(struct why_walk *walk, struct why_blocked *blocked);
 /* If the thread is in no span, and Go's runtime had nothing to run on it, the thread waited for

@@ -28,6 +28,10 @@ struct why_verdict why_blocked_at_sleep(struct why_walk *walk, struct why_blocke
 		verdict = why_blocked_at_file_lock(walk, blocked);
 	} else if (blocked->program_lock) {
 		verdict = why_blocked_end(walk, blocked, WHY_LOCK, WHY_GRADE_LIKELY, MODEL_NONE);
+	} else if (why_late_sleep(walk, blocked)) {
+		/* What it does between two sleeps is little beside these, but not beside those that
+		 * it has asked for. So nothing is said of polling. */
+		return why_blocked_end(walk, blocked, WHY_SLEEP, grade, blocked->thread);
 	} else {
 		blocked->object = blocked->object ?: why_failed_request(walk, blocked);
 		verdict = why_blocked_end(walk, blocked, WHY_SLEEP, grade, blocked->thread);
