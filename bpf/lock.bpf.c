@@ -12,10 +12,7 @@
 #define EAGAIN 11
 #define F_RDLCK 0 /* include/uapi/asm-generic/fcntl.h */
 
-/* A file may have very many locks, and only the first ones are searched. A thread may try very
- * often, and at most one refusal is recorded in this time. */
-#define LOCKS_MAX 256
-#define REFUSED_GAP_NS 100000
+#define LOCKS_MAX 256 /* a file may have very many, and only the first ones are searched */
 
 /* A lock of a file, or a try to get one. */
 struct lock {
@@ -137,16 +134,14 @@ static __always_inline int lock_tried(struct inode *inode, struct file_lock *tri
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct lock_search search = {.flock = flock};
-	__u64 now = bpf_ktime_get_ns();
 	struct thread_state *state;
 
 	/* The verifier takes the pointers for ones that may be NULL. */
 	if (result != -EAGAIN || !inode || !tried || finished || !target_has(task->tgid))
 		return 0;
 	state = thread_get(task);
-	if (!state || now - state->refused_ts < REFUSED_GAP_NS)
+	if (!state || !refusal_is_due(&state->refused_ts))
 		return 0;
-	state->refused_ts = now;
 	lock_read(&search.tried, tried);
 	holder_find(&search, inode);
 	refusal_emit(&search, inode, task);

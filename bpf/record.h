@@ -46,6 +46,8 @@ enum waffle_rec_kind {
 	WAFFLE_REC_IO_LIMIT,    /* a traced process may use a disk only so much */
 	WAFFLE_REC_LOCK_REFUSAL, /* a traced thread tried to lock a file that another one has locked
 				  */
+	WAFFLE_REC_REQUEST_FAILURE, /* a server has refused what a traced thread asked for */
+	WAFFLE_REC_LATE_SLEEP, /* a sleep took longer than asked for, by the thread's timer slack */
 	WAFFLE_REC_KIND_COUNT,
 	/* Only between the kernel and userspace, never in a file: */
 	WAFFLE_REC_FRAMES = WAFFLE_REC_KIND_COUNT,
@@ -537,6 +539,28 @@ struct waffle_rec_lock_refusal {
 #define WAFFLE_LOCK_SHARED                                                                         \
 	2u /* the lock that is in the way is a shared one; others may be, too                      \
 	    */
+
+/* At rec.ts the thread rec.tid received an answer of HTTP/1 whose status is 400 or above, or nobody
+ * listened at the address to which it connected by TCP. */
+struct waffle_rec_request_failure {
+	struct waffle_rec rec;
+	__u64 ino; /* the inode of the socket */
+	__u32 dev; /* in the kernel's encoding */
+	/* number in the table of objects, 0: unknown; from the kernel: the descriptor, or -1 */
+	__u32 object;
+	__u32 status; /* of HTTP; 0: the connection was refused */
+	__u32 reserved;
+};
+
+/* The thread rec.tid, which is back on a CPU at rec.ts, has slept for at least twice the time that
+ * it had asked for. Its timer slack is long: by so much the kernel may delay the end (prctl(2),
+ * PR_SET_TIMERSLACK). */
+struct waffle_rec_late_sleep {
+	struct waffle_rec rec;
+	__u64 from_ts; /* as in a wait */
+	__u64 asked_ns;
+	__u64 slack_ns;
+};
 
 /* The thread was on its CPU from from_ts to rec.ts. For stolen_ns of that time the hypervisor ran
  * something else there; the exact moments are unknown. */

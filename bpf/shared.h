@@ -127,6 +127,7 @@ struct thread_wait {
 	__u64 stack_ts;     /* when a user stack was last taken */
 	__u64 lately_ns;    /* the longest wait of late: each wait leaves a quarter of it */
 	__u64 site;         /* where the program made the system call: wait_site(); 0: none */
+	__u64 asked_ns;     /* a sleep of a thread with a long timer slack; 0: it is none */
 	__u32 kernel_stack, user_stack;
 	__u64 fault_ts, fault_address, fault_ip; /* of the current page fault; fault_ts 0: none */
 	__u64 minor_flt, major_flt;              /* the thread's counters when that fault began */
@@ -152,7 +153,8 @@ struct thread_state {
 	__u32 waits_for;  /* number + 1 of the CPU where it waits to run; 0: it does not wait */
 	__u32 moved;      /* it moved to another CPU during this wait */
 	__u32 name_tries; /* how often its name in Python is still read (thread_name.bpf.h) */
-	__u64 refused_ts; /* its last record of a file's lock (lock.bpf.c); 0: none */
+	__u64 refused_ts; /* its last LOCK_REFUSAL or REQUEST_FAILURE; 0: none */
+	__u64 connect_ts; /* its last connect() that was noted (request.bpf.c); 0: none */
 	__u64 place;      /* scratch: an address as a number */
 	/* The time at which the thread got its CPU (0: unknown), and the CPU's stolen time at
 	 * that moment. */
@@ -401,6 +403,19 @@ static __always_inline bool thread_is_traced(struct task_struct *task)
 	if (!bpf_map_lookup_elem(&targets, &tgid))
 		return false;
 	thread_make(task);
+	return true;
+}
+
+/* A thread may be refused something very often, and one record is made in this time. */
+#define REFUSED_GAP_NS 100000
+
+static __always_inline bool refusal_is_due(__u64 *last_ts)
+{
+	__u64 now = bpf_ktime_get_ns();
+
+	if (now - *last_ts < REFUSED_GAP_NS)
+		return false;
+	*last_ts = now;
 	return true;
 }
 

@@ -24,6 +24,18 @@ static __always_inline struct sock *socket_of(struct file *file)
 	return BPF_CORE_READ(socket, sk);
 }
 
+/* The file of a socket; NULL: it has none, since accept() has not returned it yet, or it is closed.
+ */
+static __always_inline struct file *file_of(struct sock *sock)
+{
+	return BPF_CORE_READ(sock, sk_socket, file);
+}
+
+/* Records the addresses of a socket of IPv4 or IPv6, if they are new. `file`: its struct file.
+ * `who`: tgid and tid of the thread that uses it. Global, so that the verifier checks it once; in
+ * wait.bpf.c. */
+int addresses_emit(__u64 file, __u64 who, __u64 now);
+
 /* Whether it is a socket of a network. Those of AF_UNIX are mostly pairs by which threads of a
  * process wake each other. */
 static __always_inline bool socket_is_of_network(struct sock *sock)

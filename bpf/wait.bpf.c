@@ -134,6 +134,60 @@ __noinline int polled_read(struct polled *polled)
 	return 0;
 }
 
+/* ---- sleeps that the timer slack makes longer ---- */
+
+#define TIMER_ABSTIME 1 /* include/uapi/linux/time.h */
+#define CLOCK_MONOTONIC 1
+
+/* struct __kernel_timespec */
+struct asked_time {
+	__s64 seconds, ns;
+};
+
+/* Times of other clocks than CLOCK_MONOTONIC are not compared with `now`. */
+__noinline int asked_read(__u64 *asked_ns, __u64 now)
+{
+	__u64 args[WAFFLE_SYSCALL_ARGS], at, ns;
+	struct asked_time asked;
+	bool absolute = false;
+
+	if (!asked_ns)
+		return 0;
+	if (task_syscall(bpf_get_current_task_btf(), args) == NR_CLOCK_NANOSLEEP) {
+		absolute = args[1] & TIMER_ABSTIME;
+		if (absolute && args[0] != CLOCK_MONOTONIC)
+			return 0;
+		at = args[2];
+	} else {
+		at = args[0];
+	}
+	if (bpf_probe_read_user(&asked, sizeof(asked), (const void *)at))
+		return 0;
+	ns = asked.seconds * 1000000000ull + asked.ns;
+	if (!absolute)
+		*asked_ns = ns;
+	else if (ns > now)
+		*asked_ns = ns - now;
+	return 0;
+}
+
+__noinline int late_sleep_emit(__u64 from_ts, __u64 asked_ns, __u64 slack_ns, __u32 tid, __u64 now)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct waffle_rec_late_sleep *rec =
+		record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec));
+
+	if (!rec)
+		return 0;
+	record_begin(&rec->rec, WAFFLE_REC_LATE_SLEEP, tid, cpu);
+	rec->rec.ts = now;
+	rec->from_ts = from_ts;
+	rec->asked_ns = asked_ns;
+	rec->slack_ns = slack_ns;
+	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
 /* ---- memory limits of cgroups ---- */
 
 #define MEMORY_LEVELS 8
@@ -322,6 +376,38 @@ static __always_inline __u16 resent_since(__u64 ino, __u64 since)
 	return count ? times->what | count : 0;
 }
 
+/* Records what endpoints_read() has filled in, and `resent`, if that is new. */
+static __noinline int endpoints_write(const struct waffle_rec_endpoints *read, __u64 who, __u64 now)
+{
+	struct waffle_rec_endpoints *rec;
+	__u32 cpu = bpf_get_smp_processor_id();
+	__u64 hash = 0, ino = read->ino, *known;
+
+	for (__u32 i = 0; i < 32; i += 8)
+		hash = (hash ^ *(__u64 *)(read->local + i)) * 0x9e3779b97f4a7c15ull;
+	hash ^= (__u64)read->resent << 32 | (__u64)read->local_port << 16 | read->remote_port;
+	known = bpf_map_lookup_elem(&endpoints, &ino);
+	if (known && *known == hash)
+		return 0;
+	rec = record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec));
+	if (!rec)
+		return 0;
+	__builtin_memcpy(rec, read, sizeof(*rec));
+	record_begin(&rec->rec, WAFFLE_REC_ENDPOINTS, (__u32)who, cpu);
+	rec->rec.ts = now - TRACE_AHEAD_NS;
+	rec->tgid = who >> 32;
+	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
+	bpf_map_update_elem(&endpoints, &ino, &hash, BPF_ANY);
+	return 0;
+}
+
+__noinline int addresses_emit(__u64 file, __u64 who, __u64 now)
+{
+	struct waffle_rec_endpoints read = {};
+
+	return endpoints_read(&read, (struct file *)file) ? endpoints_write(&read, who, now) : 0;
+}
+
 /* Records the addresses of a socket of IPv4 or IPv6, if it is one, and if they are new. `who`: tgid
  * and tid of the thread that waited. Returns what the socket has sent again after `since`, as
  * waffle_rec_endpoints.resent has it; `connecting` is added to that while nobody has answered its
@@ -329,30 +415,14 @@ static __always_inline __u16 resent_since(__u64 ino, __u64 since)
 __noinline int endpoints_emit(__u64 address, __u64 who, __u64 since, __u64 now, __u64 connecting)
 {
 	struct file *file = (struct file *)address;
-	struct waffle_rec_endpoints read = {}, *rec;
-	__u32 cpu = bpf_get_smp_processor_id();
-	__u64 hash = 0, *known;
+	struct waffle_rec_endpoints read = {};
 
 	if (!endpoints_read(&read, file))
 		return 0;
 	read.resent = resent_since(read.ino, since);
 	if (read.protocol == IPPROTO_TCP && socket_connects(socket_of(file)))
 		read.resent |= WAFFLE_RESENT_SYN | (__u16)connecting;
-	for (__u32 i = 0; i < 32; i += 8)
-		hash = (hash ^ *(__u64 *)(read.local + i)) * 0x9e3779b97f4a7c15ull;
-	hash ^= (__u64)read.resent << 32 | (__u64)read.local_port << 16 | read.remote_port;
-	known = bpf_map_lookup_elem(&endpoints, &read.ino);
-	if (known && *known == hash)
-		return read.resent;
-	rec = record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec));
-	if (!rec)
-		return 0;
-	__builtin_memcpy(rec, &read, sizeof(*rec));
-	record_begin(&rec->rec, WAFFLE_REC_ENDPOINTS, (__u32)who, cpu);
-	rec->rec.ts = now - TRACE_AHEAD_NS;
-	rec->tgid = who >> 32;
-	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
-	bpf_map_update_elem(&endpoints, &read.ino, &hash, BPF_ANY);
+	endpoints_write(&read, who, now);
 	return read.resent;
 }
 

@@ -47,6 +47,8 @@ struct waffle_frequency {
 #define NR_SENDFILE 40
 #define NR_PSELECT6 270
 #define NR_PPOLL 271
+#define NR_NANOSLEEP 35
+#define NR_CLOCK_NANOSLEEP 230
 #define NR_IO_SUBMIT 209
 #define NR_EPOLL_WAIT 232
 #define NR_OPENAT 257
@@ -57,6 +59,8 @@ struct waffle_frequency {
 #define NR_SENDFILE 71
 #define NR_PSELECT6 72
 #define NR_PPOLL 73
+#define NR_NANOSLEEP 101
+#define NR_CLOCK_NANOSLEEP 115
 #define NR_IO_SUBMIT 2
 #define NR_POLL NR_PPOLL /* the architecture has neither poll() nor select() */
 #define NR_SELECT NR_PSELECT6
@@ -251,6 +255,23 @@ static __always_inline bool has_polled(__s32 syscall)
 	       syscall == NR_PSELECT6 || syscall == NR_IO_SUBMIT;
 }
 
+/* The kernel may delay the end of a sleep by 50 us, unless the program has asked for another slack.
+ * One below this hardly matters. */
+#define SLACK_LONG_NS 1000000
+
+/* Notes for how long the current thread wants to sleep. Like polled_read(). */
+int asked_read(__u64 *asked_ns, __u64 now);
+
+/* The sleep has ended, which the thread began at from_ts. Global, so that the verifier checks it
+ * once. */
+int late_sleep_emit(__u64 from_ts, __u64 asked_ns, __u64 slack_ns, __u32 tid, __u64 now);
+
+static __always_inline bool is_slack_sleep(struct task_struct *task, __s32 syscall)
+{
+	return (syscall == NR_CLOCK_NANOSLEEP || syscall == NR_NANOSLEEP) &&
+	       task->timer_slack_ns >= SLACK_LONG_NS;
+}
+
 /* The kernel counts the task's wait as memory pressure (PSI). */
 static __always_inline bool task_stalls(struct task_struct *task)
 {
@@ -349,6 +370,9 @@ static __always_inline void wait_begin(void *ctx, struct thread_wait *wait,
 	wait->uninterruptible = blocks && task_state & WAFFLE_TASK_UNINTERRUPTIBLE;
 	wait->stalls = wait->uninterruptible && task_stalls(task);
 	wait->polled.count = 0;
+	wait->asked_ns = 0;
+	if (is_slack_sleep(task, syscall))
+		asked_read(&wait->asked_ns, now);
 	if (has_polled(syscall) && config.wait_sources & WAFFLE_WAIT_FILES)
 		polled_read(&wait->polled);
 	/* A page fault that ended in a signal was never counted by the kernel. */
@@ -550,6 +574,9 @@ static __always_inline void wait_end(struct thread_wait *wait, struct task_struc
 				    wait->stalls ? WAFFLE_MEMORY_STALL : 0);
 	}
 	runnable = woken_ts > wait->from_ts ? now - woken_ts : ns;
+	if (wait->asked_ns && ns - runnable >= 2 * wait->asked_ns)
+		late_sleep_emit(wait->from_ts, wait->asked_ns, task->timer_slack_ns, task->pid,
+				now);
 	if (!(config.wait_sources & WAFFLE_WAIT_QUOTA) || runnable < config.wait_min_ns)
 		return;
 	throttled = throttled_ns(task) - wait->throttled_ns;

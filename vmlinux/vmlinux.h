@@ -234,6 +234,7 @@ struct task_struct {
 	unsigned long sas_ss_sp, sas_ss_size;
 	unsigned long min_flt, maj_flt;
 	void *worker_private;
+	__u64 timer_slack_ns;
 	char comm[16];
 };
 
@@ -379,6 +380,7 @@ struct sock {
 	__u16 sk_type;
 	__u16 sk_protocol;
 	struct socket *sk_socket;
+	int sk_err;
 };
 
 struct socket {

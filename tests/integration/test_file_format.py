@@ -12,7 +12,7 @@ from tracer import ROOT
 CAPTURES = sorted((ROOT / "tests/golden/captures").glob("*.waffle"))
 KINDS = ("hit span_end switch task state fork exec exit loss wait wake fault io signal quota stolen "
          "frequency return stack track on_track sample open_wait thread_name memory io_limit "
-         "lock_refusal").split()  # fmt: skip
+         "lock_refusal request_failure late_sleep").split()  # fmt: skip
 HEX = {"span_id", "id", "address", "ip", "lock"}
 
 

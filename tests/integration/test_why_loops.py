@@ -122,6 +122,43 @@ print("ready", flush=True)
 ask("/fast", 0.02)
 """
 
+RETRY = """
+import http.client, sys, time
+def push():
+    connection = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]))
+    try:
+        connection.request("POST", "/push", b"values")
+        connection.getresponse().read()
+    except ConnectionRefusedError:
+        pass
+    time.sleep(0.1)
+print("ready", flush=True)
+while True:
+    push()
+"""
+
+BUSY_SERVER = """
+import http.server
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(503)
+        self.send_header("content-length", "0")
+        self.end_headers()
+server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+print("port", server.server_address[1], flush=True)
+server.serve_forever()
+"""
+
+# PR_SET_TIMERSLACK is 29.
+SLACK = """
+import ctypes, time
+ctypes.CDLL(None).prctl(29, ctypes.c_ulong(40000000))
+print("ready", flush=True)
+while True:
+    time.sleep(0.001)
+"""
+
 EPOLL = """
 import select
 epoll = select.epoll()
@@ -207,6 +244,31 @@ def test_the_sleeps_of_a_pool_are_one_cause(explained):
     assert instance["causes"][0] == sleeps[0]
     assert sleeps[0]["threads"] == 2 and "polls" not in sleeps[0]
     assert " 2 threads of ThreadPoolExecutor-0_" in first_line(text)
+
+
+@tries(3)
+@pytest.mark.parametrize("is_up", [True, False])
+def test_sleeps_between_failed_requests_name_the_server(explained, start, tmp_path, is_up):
+    (tmp_path / "server.py").write_text(BUSY_SERVER)
+    server = start("python3", tmp_path / "server.py")
+    port = server.until("port").split()[-1]
+    if not is_up:
+        server.kill()
+    instance, text = explained(RETRY, port, options=("--requests",))
+    first = instance["causes"][0]
+    assert first["cause"] == "sleep" and first["duration_ns"] > instance["duration_ns"] * 0.8
+    failure = "HTTP status 503 from" if is_up else "a refused connection to"
+    assert first["culprit"]["object"] == f"after {failure} 127.0.0.1:{port}"
+    assert f"after {failure}" in first_line(text)
+
+
+@tries(3)
+def test_sleeps_that_the_timer_slack_makes_longer_say_so(explained):
+    instance, text = explained(SLACK)
+    first = instance["causes"][0]
+    assert first["cause"] == "sleep" and first["duration_ns"] > instance["duration_ns"] * 0.8
+    assert first["culprit"]["object"] == "sleeps longer than asked, by its timer slack of 40.0 ms"
+    assert "polls" not in first and re.search(r"blocked in .*: asked for (9\d\d us|1.00 ms)", text)
 
 
 @tries(3)

@@ -361,6 +361,8 @@ static inline void fixture_fill(struct record_source *source, struct record_buff
 	case WAFFLE_REC_MEMORY:
 	case WAFFLE_REC_IO_LIMIT:
 	case WAFFLE_REC_LOCK_REFUSAL:
+	case WAFFLE_REC_REQUEST_FAILURE:
+	case WAFFLE_REC_LATE_SLEEP:
 		for (size_t at = sizeof(to->rec);
 		     at < record_size(to, sizeof(*to)) && fixture_below(source, 8); at += 8)
 			memcpy((char *)to + at, &(uint64_t){fixture_value(source)}, 8);

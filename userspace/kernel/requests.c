@@ -27,7 +27,7 @@ int requests_configure(struct kernel *kernel, const struct kernel_options *optio
 		}
 	bpf_program__set_autoload(bpf->progs.on_received, kernel->requests);
 	bpf_program__set_autoload(bpf->progs.on_sent, kernel->requests);
-	bpf_program__set_autoload(bpf->progs.on_closed, kernel->requests);
+	bpf_program__set_autoload(bpf->progs.on_state, kernel->requests);
 	return kernel->requests ? bpf_map__set_max_entries(bpf->maps.request_sockets, SOCKETS_MAX)
 				: 0;
 }
@@ -39,9 +39,9 @@ void requests_attach(struct kernel *kernel)
 
 	if (!kernel->requests)
 		return;
-	bpf->links.on_closed = bpf_program__attach(bpf->progs.on_closed);
+	bpf->links.on_state = bpf_program__attach(bpf->progs.on_state);
 	bpf->links.on_sent = bpf_program__attach(bpf->progs.on_sent);
-	if (bpf->links.on_closed && bpf->links.on_sent)
+	if (bpf->links.on_state && bpf->links.on_sent)
 		bpf->links.on_received = bpf_program__attach(bpf->progs.on_received);
 	if (!bpf->links.on_received)
 		kernel->requests_problem = errno;
@@ -51,7 +51,7 @@ void requests_detach(struct kernel *kernel)
 {
 	struct waffle_bpf *bpf = kernel->bpf;
 	struct bpf_link **const links[] = {&bpf->links.on_received, &bpf->links.on_sent,
-					   &bpf->links.on_closed};
+					   &bpf->links.on_state};
 
 	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
 		bpf_link__destroy(*links[i]);

@@ -21,7 +21,7 @@ static const struct {
 	{"on_io_start", SKIPPED_WAITS},   {"on_io_issue", SKIPPED_WAITS},
 	{"on_io_merge", SKIPPED_WAITS},   {"on_io_complete", SKIPPED_WAITS},
 	{"on_signal", SKIPPED_WAITS},     {"on_received", SKIPPED_SPANS},
-	{"on_sent", SKIPPED_SPANS},       {"on_closed", SKIPPED_SPANS},
+	{"on_sent", SKIPPED_SPANS},       {"on_state", SKIPPED_SPANS},
 	{"on_fork", SKIPPED_TASKS},       {"on_exec", SKIPPED_TASKS},
 	{"on_exit", SKIPPED_TASKS},       {"on_rename", SKIPPED_TASKS},
 };

@@ -120,6 +120,9 @@ void switches_finish(struct model *model);
 void waits_add(struct builder *builder, const struct waffle_rec_wait *rec);
 void waits_add_memory(struct builder *builder, const struct waffle_rec_memory *rec);
 void waits_add_lock_refusal(struct builder *builder, const struct waffle_rec_lock_refusal *rec);
+void waits_add_late_sleep(struct builder *builder, const struct waffle_rec_late_sleep *rec);
+void waits_add_request_failure(struct builder *builder,
+			       const struct waffle_rec_request_failure *rec);
 void waits_add_io_limit(struct builder *builder, const struct waffle_rec_io_limit *rec);
 void waits_add_open(struct builder *builder, const struct waffle_rec_open_wait *rec);
 void waits_add_wake(struct builder *builder, const struct waffle_rec_wake *rec);

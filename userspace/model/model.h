@@ -280,6 +280,20 @@ struct model_lock_refusal {
 	uint32_t object, flags;
 };
 
+/* What the thread asked a server for at `ts` failed: struct waffle_rec_request_failure. */
+struct model_request_failure {
+	uint64_t ts;
+	uint32_t thread;
+	uint32_t object; /* the socket */
+	uint32_t status; /* of HTTP; 0: the connection was refused */
+};
+
+/* A sleep that was at least twice as long as asked for: struct waffle_rec_late_sleep. */
+struct model_late_sleep {
+	uint64_t from_ts, asked_ns, slack_ns;
+	uint32_t thread;
+};
+
 /* The thread was on a CPU, but the hypervisor took the CPU away for stolen_ns of that time. */
 struct model_stolen {
 	uint64_t from_ts, to_ts, stolen_ns;
@@ -420,6 +434,10 @@ struct model {
 	VEC(struct model_frequency) frequencies;      /* by cpu, then ts */
 	VEC(struct model_sample) samples;             /* by thread, then ts */
 	VEC(struct model_stack) stacks;               /* by id */
+
+	/* By thread, then ts. */
+	VEC(struct model_request_failure) request_failures;
+	VEC(struct model_late_sleep) late_sleeps; /* by thread, then from_ts */
 	VEC(struct model_loss) losses;
 	VEC(struct model_exec) execs; /* by thread, then ts */
 	/* By pid, then from_ts. Empty if there is a single capture. Private to model/. */
@@ -465,6 +483,12 @@ const struct model_open_wait *model_open_wait_of(const struct model *model, uint
 /* The last try of a thread to lock a file up to ts that was refused; NULL: there is none. */
 const struct model_lock_refusal *model_lock_refusal_before(const struct model *model,
 							   uint32_t thread, uint64_t ts);
+/* The last request of a thread up to ts that failed; NULL: there is none. */
+const struct model_request_failure *model_request_failure_before(const struct model *model,
+								 uint32_t thread, uint64_t ts);
+/* The late sleep of a thread that began at from_ts; NULL: there is none. */
+const struct model_late_sleep *model_late_sleep_at(const struct model *model, uint32_t thread,
+						   uint64_t from_ts);
 /* The wake-up of a thread at ts; NULL: not recorded. */
 const struct model_wake *model_wake_at(const struct model *model, uint32_t woken, uint64_t ts);
 

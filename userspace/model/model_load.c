@@ -59,6 +59,13 @@ static void add_wait_record(struct builder *builder, const struct waffle_rec *re
 	case WAFFLE_REC_IO_LIMIT:
 		waits_add_io_limit(builder, (const struct waffle_rec_io_limit *)rec);
 		break;
+	case WAFFLE_REC_REQUEST_FAILURE:
+		waits_add_request_failure(builder,
+					  (const struct waffle_rec_request_failure *)rec);
+		break;
+	case WAFFLE_REC_LATE_SLEEP:
+		waits_add_late_sleep(builder, (const struct waffle_rec_late_sleep *)rec);
+		break;
 	case WAFFLE_REC_LOCK_REFUSAL:
 		waits_add_lock_refusal(builder, (const struct waffle_rec_lock_refusal *)rec);
 		break;
@@ -464,6 +471,8 @@ void model_free(struct model *model)
 	vec_free(&model->memories);
 	vec_free(&model->io_limits);
 	vec_free(&model->lock_refusals);
+	vec_free(&model->late_sleeps);
+	vec_free(&model->request_failures);
 	vec_free(&model->stolen);
 	vec_free(&model->frequencies);
 	vec_free(&model->samples);

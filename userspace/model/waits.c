@@ -172,6 +172,31 @@ void waits_add_lock_refusal(struct builder *builder, const struct waffle_rec_loc
 					    .flags = rec->flags});
 }
 
+void waits_add_request_failure(struct builder *builder,
+			       const struct waffle_rec_request_failure *rec)
+{
+	vec_add(&builder->model->request_failures,
+		(struct model_request_failure){
+			.ts = rec->rec.ts,
+			.thread = threads_at(builder, rec->rec.tid, rec->rec.ts),
+			.object = rec->object,
+			.status = rec->status});
+}
+
+void waits_add_late_sleep(struct builder *builder, const struct waffle_rec_late_sleep *rec)
+{
+	if (rec->from_ts > rec->rec.ts) {
+		builder->model->bad_records++;
+		return;
+	}
+	vec_add(&builder->model->late_sleeps,
+		(struct model_late_sleep){.from_ts = rec->from_ts,
+					  .asked_ns = rec->asked_ns,
+					  .slack_ns = rec->slack_ns,
+					  .thread =
+						  threads_at(builder, rec->rec.tid, rec->rec.ts)});
+}
+
 void waits_add_stolen(struct builder *builder, const struct waffle_rec_stolen *rec)
 {
 	struct model *model = builder->model;
@@ -242,6 +267,8 @@ COMPARE(quota_compare, model_quota, thread, ts)
 COMPARE(memory_compare, model_memory, thread, ts)
 COMPARE(io_limit_compare, model_io_limit, pid, dev)
 COMPARE(lock_refusal_compare, model_lock_refusal, thread, ts)
+COMPARE(late_sleep_compare, model_late_sleep, thread, from_ts)
+COMPARE(request_failure_compare, model_request_failure, thread, ts)
 COMPARE(stolen_compare, model_stolen, thread, from_ts)
 COMPARE(frequency_compare, model_frequency, cpu, ts)
 COMPARE(sample_compare, model_sample, thread, ts)
@@ -332,6 +359,8 @@ void waits_finish(struct model *model)
 	SORT(model->memories, memory_compare);
 	SORT(model->io_limits, io_limit_compare);
 	SORT(model->lock_refusals, lock_refusal_compare);
+	SORT(model->request_failures, request_failure_compare);
+	SORT(model->late_sleeps, late_sleep_compare);
 	SORT(model->stolen, stolen_compare);
 	SORT(model->frequencies, frequency_compare);
 	SORT(model->samples, sample_compare);
@@ -360,15 +389,28 @@ const struct model_open_wait *model_open_wait_of(const struct model *model, uint
 	return at < model->open_waits.len && waits[at].thread == thread ? &waits[at] : NULL;
 }
 
-const struct model_lock_refusal *model_lock_refusal_before(const struct model *model,
-							   uint32_t thread, uint64_t ts)
-{
-	const struct model_lock_refusal *all = model->lock_refusals.data;
-	size_t after =
-		lower_bound(model->lock_refusals.len, i,
-			    all[i].thread < thread || (all[i].thread == thread && all[i].ts <= ts));
+/* The last one of a thread up to a time, in a list that is sorted by both. */
+#define LAST_BEFORE(name, type, list)                                                              \
+	const struct type *name(const struct model *model, uint32_t thread, uint64_t ts)           \
+	{                                                                                          \
+		const struct type *all = model->list.data;                                         \
+		size_t after = lower_bound(model->list.len, i,                                     \
+					   all[i].thread < thread ||                               \
+						   (all[i].thread == thread && all[i].ts <= ts));  \
+		return after && all[after - 1].thread == thread ? &all[after - 1] : NULL;          \
+	}
+LAST_BEFORE(model_lock_refusal_before, model_lock_refusal, lock_refusals)
+LAST_BEFORE(model_request_failure_before, model_request_failure, request_failures)
 
-	return after && all[after - 1].thread == thread ? &all[after - 1] : NULL;
+const struct model_late_sleep *model_late_sleep_at(const struct model *model, uint32_t thread,
+						   uint64_t from_ts)
+{
+	struct model_late_sleep key = {.thread = thread, .from_ts = from_ts};
+
+	if (!model->late_sleeps.len)
+		return NULL;
+	return bsearch(&key, model->late_sleeps.data, model->late_sleeps.len, sizeof(key),
+		       late_sleep_compare);
 }
 
 const struct model_wake *model_wake_at(const struct model *model, uint32_t woken, uint64_t ts)

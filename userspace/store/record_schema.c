@@ -245,6 +245,23 @@ static const struct record_field lock_refusal_fields[] = {
 	FIELD(waffle_rec_lock_refusal, holder_comm, TEXT, "name of the process `holder_pid`"),
 };
 
+static const struct record_field request_failure_fields[] = {
+	FIELD(waffle_rec_request_failure, ino, INODE, "inode number of the socket"),
+	FIELD(waffle_rec_request_failure, dev, NUMBER,
+	      "device of the socket, in the kernel's encoding"),
+	FIELD(waffle_rec_request_failure, object, OBJECT,
+	      "number of the socket as an object; 0: unknown"),
+	FIELD(waffle_rec_request_failure, status, NUMBER,
+	      "status of the answer; 0: the connection was refused (ECONNREFUSED)"),
+	FIELD(waffle_rec_request_failure, reserved, NUMBER, "0"),
+};
+
+static const struct record_field late_sleep_fields[] = {
+	FIELD(waffle_rec_late_sleep, from_ts, TIME, "when it left its CPU to sleep"),
+	FIELD(waffle_rec_late_sleep, asked_ns, NUMBER, "for how long it wanted to sleep"),
+	FIELD(waffle_rec_late_sleep, slack_ns, NUMBER, "its timer slack"),
+};
+
 static const struct record_field track_fields[] = {
 	TGID(waffle_rec_track),
 	FIELD(waffle_rec_track, track, NUMBER, "its number in the process, from 1"),
@@ -369,6 +386,14 @@ const struct record_kind record_kinds[] = {
 		WORDS(lock_refusal, WAITS,
 		      "`tid` tried to lock a file and did not want to wait. The kernel refused, "
 		      "since the file is locked. Of many tries within 100 us, one is recorded."),
+	[WAFFLE_REC_REQUEST_FAILURE] = WORDS(
+		request_failure, WAITS,
+		"`tid` received an answer of HTTP/1 whose status is 400 or above, or nobody "
+		"listened where it connected by TCP. Of many within 100 us, one is recorded."),
+	[WAFFLE_REC_LATE_SLEEP] = WORDS(
+		late_sleep, WAITS,
+		"`tid` has slept for at least twice the time that it had asked for. Its timer "
+		"slack is at least 1 ms."),
 	[WAFFLE_REC_FRAMES] = RING(frames, SPANS, offsetof(struct waffle_rec_frames, frame_bytes)),
 	[WAFFLE_REC_CODE] = RING(code, SPANS, 0),
 	[WAFFLE_REC_TRACE] = RING(trace, WAITS, offsetof(struct waffle_rec_trace, frame_bytes)),

@@ -227,6 +227,17 @@ static int64_t locked_object(struct enrich *enrich, struct waffle_rec_lock_refus
 	return object;
 }
 
+static int64_t asked_object(struct enrich *enrich, struct waffle_rec_request_failure *rec,
+			    struct error *err)
+{
+	struct file_key key = {.ino = rec->ino, .dev = rec->dev};
+	pid_t pid = (pid_t)processes_readable(enrich->processes, rec->rec.tid);
+	int64_t object = object_names_file(enrich->objects, pid, (int)rec->object, &key, "", err);
+
+	rec->object = object > 0 ? (uint32_t)object : 0;
+	return object;
+}
+
 int enrich_object(struct enrich *enrich, struct waffle_rec *rec, struct error *err)
 {
 	int64_t number = 0;
@@ -247,6 +258,8 @@ int enrich_object(struct enrich *enrich, struct waffle_rec *rec, struct error *e
 		number = memory_object(enrich, (struct waffle_rec_memory *)rec, err);
 	else if (rec->kind == WAFFLE_REC_LOCK_REFUSAL)
 		number = locked_object(enrich, (struct waffle_rec_lock_refusal *)rec, err);
+	else if (rec->kind == WAFFLE_REC_REQUEST_FAILURE)
+		number = asked_object(enrich, (struct waffle_rec_request_failure *)rec, err);
 	return number < 0 ? (int)number : 0;
 }
 

@@ -111,6 +111,17 @@ uint32_t why_program_lock(struct why_walk *walk, const struct why_blocked *block
 void why_file_lock_find(struct why_walk *walk, struct why_blocked *blocked);
 void why_file_lock_describe(struct why_walk *walk, const struct why_blocked *blocked,
 			    struct why_step *step);
+/* Whether the thread has waited in the system call of its sleep, or with `any` in another one but
+ * futex(), between a time and the sleep. True if that is not known: a capture's window has only
+ * some of the intervals. */
+bool why_has_waited_since(const struct why_walk *walk, const struct why_blocked *blocked,
+			  uint64_t ts, bool any);
+/* Text of the failed request that the thread sleeps after, "after HTTP status 503 from
+ * 10.0.0.2:80"; 0: there is none. In why_failed_request.c. */
+uint32_t why_failed_request(struct why_walk *walk, const struct why_blocked *blocked);
+/* Whether the thread's timer slack makes the sleep much longer. Then that is its object; in
+ * why_late_sleep.c. */
+bool why_late_sleep(struct why_walk *walk, struct why_blocked *blocked);
 /* The chain continues with the holder if that is known to be the one thread of a traced process. */
 struct why_verdict why_blocked_at_file_lock(struct why_walk *walk, struct why_blocked *blocked);
 /* If the thread is in no span, and Go's runtime had nothing to run on it, the thread waited for

@@ -21,10 +21,16 @@
 /* Limit of the intervals between the refusal and the sleep. */
 #define BETWEEN_MAX 16
 
-/* Returns true if the thread has slept between a time and the interval, or if that is not known: a
- * capture's window has only some of the intervals. */
-static bool has_slept_since(const struct why_walk *walk, const struct why_blocked *blocked,
-			    uint64_t ts)
+/* Whether the calls are the same, or, with `any`, the first one is a system call that may wait for
+ * something of another process. */
+static bool is_call(const struct why_walk *walk, int16_t call, int16_t sleep, bool any)
+{
+	return call == sleep ||
+	       (any && call >= 0 && call < WHY_SYSCALLS && walk->calls[call] != WAIT_CALL_FUTEX);
+}
+
+bool why_has_waited_since(const struct why_walk *walk, const struct why_blocked *blocked,
+			  uint64_t ts, bool any)
 {
 	const struct why_interval *all = walk->intervals.threads[blocked->thread].intervals.data;
 	size_t i = blocked->index;
@@ -35,7 +41,7 @@ static bool has_slept_since(const struct why_walk *walk, const struct why_blocke
 			return true;
 		i--;
 		if (all[i].to_ts > ts && all[i].state == WAFFLE_THREAD_BLOCKED &&
-		    all[i].syscall == blocked->interval->syscall)
+		    is_call(walk, all[i].syscall, blocked->interval->syscall, any))
 			return true;
 	}
 	return false;
@@ -51,7 +57,7 @@ static const struct model_lock_refusal *refusal_before(const struct why_walk *wa
 		return NULL;
 	refusal = model_lock_refusal_before(walk->model, blocked->thread, sleep->from_ts);
 	if (!refusal || sleep->from_ts - refusal->ts > BEFORE_MAX_NS ||
-	    has_slept_since(walk, blocked, refusal->ts))
+	    why_has_waited_since(walk, blocked, refusal->ts, false))
 		return NULL;
 	return refusal;
 }

@@ -24,12 +24,18 @@ struct why_verdict why_blocked_at_sleep(struct why_walk *walk, struct why_blocke
 	struct why_verdict verdict;
 
 	/* A timer's interrupt ends a sleep. */
-	if (blocked->file_lock)
+	if (blocked->file_lock) {
 		verdict = why_blocked_at_file_lock(walk, blocked);
-	else if (blocked->program_lock)
+	} else if (blocked->program_lock) {
 		verdict = why_blocked_end(walk, blocked, WHY_LOCK, WHY_GRADE_LIKELY, MODEL_NONE);
-	else
+	} else if (why_late_sleep(walk, blocked)) {
+		/* What it does between two sleeps is little beside these, but not beside those that
+		 * it has asked for. So nothing is said of polling. */
+		return why_blocked_end(walk, blocked, WHY_SLEEP, grade, blocked->thread);
+	} else {
+		blocked->object = blocked->object ?: why_failed_request(walk, blocked);
 		verdict = why_blocked_end(walk, blocked, WHY_SLEEP, grade, blocked->thread);
+	}
 	verdict.polls = why_polls_of(walk, blocked);
 	return verdict;
 }
