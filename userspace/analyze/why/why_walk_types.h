@@ -165,6 +165,8 @@ struct why_walk {
 				NO_PEER */
 	struct map askers;   /* pid → 1: it is the client of a connection */
 	bool askers_known;
+	struct map wakers; /* woken thread, waker of its process (why_pool.c) → 1 */
+	bool wakers_known;
 	struct map signals_to; /* thread → number of signals to it */
 	struct map cgroups;    /* inode → text */
 	struct why_object_text object_texts[1u << WHY_OBJECT_TEXT_BITS];

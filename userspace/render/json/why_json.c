@@ -380,6 +380,8 @@ static void cause_json(const struct why_json_printer *printer, const struct why_
 		json_field_u64(json, "connections", part->connections);
 	if (part->lock)
 		text_field(printer, "holds", part->lock);
+	if (part->pool_wait_ns)
+		json_field_u64(json, "pool_wait_ns", part->pool_wait_ns);
 	if (part->idle)
 		json_field_bool(json, "idle", true);
 	polls_json(printer, &part->polls);

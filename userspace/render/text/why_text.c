@@ -243,6 +243,19 @@ static void put_count(const struct why_printer *printer, uint32_t count)
 		fprintf(printer->out, "%" PRIu32 " ", count);
 }
 
+/* The time in which its own pool had the CPU is said if it is at least this part of a cause. */
+#define POOL_WAIT_PARTS 20
+
+/* Prints ", of which 860 ms while other threads of its pool had the CPU". */
+static void put_pool_wait(const struct why_printer *printer, const struct why_part *part)
+{
+	if (!part->pool_wait_ns || part->pool_wait_ns < part->ns / POOL_WAIT_PARTS)
+		return;
+	fputs(", of which ", printer->out);
+	why_put_duration(printer, part->pool_wait_ns);
+	fputs(" while other threads of its pool had the CPU", printer->out);
+}
+
 static void put_culprit(const struct why_printer *printer, const struct why_part *part)
 {
 	const struct model *model = printer->model;
@@ -271,6 +284,7 @@ static void put_culprit(const struct why_printer *printer, const struct why_part
 	if (is_idle_loop(part->cause, part->idle))
 		fputs(IDLE_TEXT, printer->out);
 	put_lock(printer, part);
+	put_pool_wait(printer, part);
 	why_put_neighbour(printer, ", ", &part->neighbour);
 	put_polls(printer, &part->polls);
 }

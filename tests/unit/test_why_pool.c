@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Pools: threads that take the CPU from each other while a thread waits for their work. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "why_capture.h"
+
+#define COND "futex 0x7f00"
+
+struct pool_case {
+	const char *worker, *other; /* the names of 11 and 12 */
+	uint32_t waker;             /* of the earlier wait of 10 */
+	uint64_t futex;             /* what the call of the explained wait waits for */
+	uint64_t value;
+};
+
+/* Thread 10 waits from 20 to 60 us for 11. Of these, 12 has the CPU of 11 from 30 to 48 us. */
+static struct why *explain(struct capture *capture, const struct pool_case *of)
+{
+	capture_begin(capture, true);
+	named(capture, 10, CAPTURE_PID, "loop");
+	named(capture, 11, CAPTURE_PID, of->worker);
+	named(capture, 12, CAPTURE_PID, of->other);
+	gets(capture, 1000, 1, 0, 10, 0, 0, 0);
+	gets(capture, 1000, 2, 0, 11, 0, 0, 0);
+	waits(capture, 2000, 1, 10, 0, S, NR_FUTEX, 0x7f08, FUTEX_COND, 0);
+	gets(capture, 10000, 1, 0, 10, of->waker, 10000, 0);
+	capture_span(capture, 20000, 10, 1);
+	waits(capture, 20000, 1, 10, 0, S, NR_FUTEX, 0x7f00, of->futex, of->value);
+	gets(capture, 30000, 2, 11, 12, 0, 0, 0);
+	gets(capture, 48000, 2, 12, 11, 0, 0, 0);
+	gets(capture, 60000, 1, 0, 10, 11, 60000, 0);
+	capture_end(capture, 61000, 10, 1);
+	return ask_span(capture, 70000);
+}
+
+static void check_printed(const struct why *why, const char *text)
+{
+	const struct why_view view = {0};
+	char *printed = NULL;
+	size_t len = 0;
+	FILE *out = open_memstream(&printed, &len);
+
+	why_print_text(why, &view, out);
+	fclose(out);
+	if (!strstr(printed, text))
+		fail_msg("not printed: %s\nbut:\n%s", text, printed);
+	free(printed);
+}
+
+static void test_what_a_pool_does_on_the_cpu_of_its_thread_is_its_work(void **state)
+{
+	struct capture capture;
+	struct why *why = explain(&capture, &(struct pool_case){.worker = "pool-1",
+								.other = "pool-2",
+								.waker = 12,
+								.futex = FUTEX_COND});
+
+	(void)state;
+	check_part(why, 0, "user-work", 40000, 11, "likely", COND);
+	assert_int_equal(part_of(why, 0)->pool_wait_ns, 18000);
+	check_printed(why, "pool-1 (11), " COND
+			   ", of which 18.0 us while other threads of its pool had the CPU\n");
+	done(&capture, why);
+}
+
+/* The CPU goes to others, so it is a lack of CPUs. */
+static void check_contention(const struct pool_case *of, const char *cause)
+{
+	struct capture capture;
+	struct why *why = explain(&capture, of);
+
+	check_part(why, 0, cause, 22000, 11, "likely", COND);
+	check_part(why, 1, "cpu-contention", 18000, 12, "likely", "");
+	assert_int_equal(part_of(why, 0)->pool_wait_ns, 0);
+	done(&capture, why);
+}
+
+static void test_a_thread_that_does_nothing_for_the_waiting_one_is_not_of_its_pool(void **state)
+{
+	(void)state;
+	check_contention(
+		&(struct pool_case){
+			.worker = "pool-1", .other = "pool-2", .waker = 11, .futex = FUTEX_COND},
+		"user-work");
+}
+
+static void test_threads_of_other_names_are_no_pool(void **state)
+{
+	(void)state;
+	check_contention(
+		&(struct pool_case){
+			.worker = "pool-1", .other = "logger", .waker = 12, .futex = FUTEX_COND},
+		"user-work");
+}
+
+static void test_who_holds_a_lock_is_held_up_by_its_pool(void **state)
+{
+	(void)state;
+	check_contention(&(struct pool_case){.worker = "pool-1",
+					     .other = "pool-2",
+					     .waker = 12,
+					     .futex = FUTEX_MUTEX,
+					     .value = 2},
+			 "lock");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_what_a_pool_does_on_the_cpu_of_its_thread_is_its_work),
+		cmocka_unit_test(
+			test_a_thread_that_does_nothing_for_the_waiting_one_is_not_of_its_pool),
+		cmocka_unit_test(test_threads_of_other_names_are_no_pool),
+		cmocka_unit_test(test_who_holds_a_lock_is_held_up_by_its_pool),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
