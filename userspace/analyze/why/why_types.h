@@ -245,6 +245,9 @@ struct why_instance {
 	 * reads of files take much of the time; 0: none. A fault that the thread runs through has
 	 * no wait that would show it, and a read does not show that the page had been there. */
 	uint32_t memory;
+	/* Text in why.texts: a pool of which all threads are always busy, and to one of which a
+	 * chain of at least a tenth of the time leads; 0: none. */
+	uint32_t full_pool;
 	bool begun_before, unfinished;
 	bool left;         /* a call that did not return: it was over by to_ts */
 	bool ranks_behind; /* unknown duration: sorts last; see model_span_ranks() */

@@ -167,6 +167,8 @@ struct why_walk {
 	bool askers_known;
 	struct map wakers; /* woken thread, waker of its process (why_pool.c) → 1 */
 	bool wakers_known;
+	struct map full_pools; /* thread → text of its pool (why_full_pool.c) */
+	struct map full_known; /* pid → 1: those of its threads are in full_pools */
 	struct map signals_to; /* thread → number of signals to it */
 	struct map cgroups;    /* inode → text */
 	struct why_object_text object_texts[1u << WHY_OBJECT_TEXT_BITS];

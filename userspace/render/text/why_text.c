@@ -131,12 +131,12 @@ static void print_unfinished(const struct why_printer *printer, const struct why
 }
 
 /* Prints "  memory.max 64.0 MiB of /sys/fs/cgroup/app used up, the most by hog (4711)". */
-static void print_memory(const struct why_printer *printer, const struct why_instance *instance)
+static void print_note(const struct why_printer *printer, uint32_t text)
 {
-	if (!instance->memory)
+	if (!text)
 		return;
 	fputs("  ", printer->out);
-	why_put(printer, strtab_get(printer->why->texts, instance->memory));
+	why_put(printer, strtab_get(printer->why->texts, text));
 	fputc('\n', printer->out);
 }
 
@@ -520,7 +520,8 @@ static void print_instance(const struct why_printer *printer, const struct why_i
 
 	print_headline(printer, instance);
 	print_times(printer, instance);
-	print_memory(printer, instance);
+	print_note(printer, instance->memory);
+	print_note(printer, instance->full_pool);
 	print_doubts(printer, instance);
 	print_by_cause(printer, instance);
 	for (uint32_t i = 0; i < shown; i++)

@@ -9,6 +9,7 @@
 #include "analyze/why/await/why_await.h"
 #include "analyze/why/cause/why_pressure.h"
 #include "analyze/why/lookup/why_at_end.h"
+#include "analyze/why/lookup/why_full_pool.h"
 #include "analyze/why/lookup/why_signals.h"
 #include "analyze/why/parts/why_connections.h"
 #include "analyze/why/parts/why_idle.h"
@@ -630,11 +631,32 @@ static void finish(const struct why_walk *walk, struct why_sum *sum,
 						   instance->to_ts, sum->part.ns);
 }
 
+/* A chain of a smaller part of the time says little of a pool. */
+#define POOL_PARTS 10
+
+/* Returns why_instance.full_pool. */
+static uint32_t full_pool(struct why_walk *walk, const struct why_instance *instance)
+{
+	uint64_t least_ns = (instance->to_ts - instance->from_ts) / POOL_PARTS;
+	uint32_t text = 0;
+
+	for (size_t i = 0; i < walk->sums.len && !text; i++) {
+		const struct why_sum *sum = &walk->sums.data[i];
+		const struct why_step *steps = walk->chains.data[sum->chain].steps;
+
+		for (uint32_t k = 0; k < sum->part.step_count && !text; k++)
+			if (sum->part.ns >= least_ns)
+				text = why_full_pool_text(walk, steps[k].thread);
+	}
+	return text;
+}
+
 void why_instance_take(struct why *why, struct why_walk *walk, struct why_instance *instance)
 {
 	why_instance_judge(instance, walk);
 	sums_sort(walk, instance);
 	instance->memory = why_pressure_memory(walk, instance);
+	instance->full_pool = full_pool(walk, instance);
 	instance->part = (uint32_t)why->parts.len;
 	instance->part_count = (uint32_t)walk->sums.len;
 	for (size_t i = 0; i < walk->sums.len; i++) {

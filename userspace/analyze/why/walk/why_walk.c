@@ -11,6 +11,7 @@
 #include "analyze/why/cause/why_running.h"
 #include "analyze/why/lookup/why_cpus.h"
 #include "analyze/why/lookup/why_evidence.h"
+#include "analyze/why/lookup/why_full_pool.h"
 #include "analyze/why/lookup/why_go_busy.h"
 #include "analyze/why/lookup/why_lookup.h"
 #include "analyze/why/lookup/why_peers.h"
@@ -55,6 +56,7 @@ void why_walk_free(struct why_walk *walk)
 	map_free(&walk->go_idle_stacks);
 	why_peers_free(walk);
 	why_pool_free(walk);
+	why_full_pool_free(walk);
 	map_free(&walk->signals_to);
 	map_free(&walk->cgroups);
 	why_go_answers_free(walk);

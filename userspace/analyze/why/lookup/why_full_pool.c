@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/why/lookup/why_full_pool.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/why/lookup/why_evidence.h"
+#include "util/memory.h"
+#include "util/search.h"
+
+/*
+ * A function in which each thread of a pool takes jobs and does them. Of Python, it has called
+ * another function of Python if it does one; libuv's has not called the function `idle`. The
+ * sources: src/threadpool.c of libuv; Lib/concurrent/futures/thread.py and
+ * Lib/multiprocessing/pool.py of CPython 3.8 to 3.14.
+ */
+struct pool_row {
+	const char *text;
+	const char *function;
+	const char *source; /* the end of its path */
+	const char *idle;   /* NULL: a pool of Python */
+	bool grows;         /* the pool may start threads when it gets jobs */
+};
+
+static const struct pool_row rows[] = {
+	{"libuv's pool", "worker", "src/threadpool.c", "uv_cond_wait", false},
+	{"a ThreadPoolExecutor", "_worker", "concurrent/futures/thread.py", NULL, true},
+	{"a ThreadPool", "worker", "multiprocessing/pool.py", NULL, false},
+};
+#define ROWS (sizeof(rows) / sizeof(rows[0]))
+
+/* ---- stacks ---- */
+
+struct pool_stack {
+	const struct pool_row *row; /* NULL: it is of no pool */
+	bool idle[ROWS];            /* whether the function of that name is on it */
+	bool python;                /* functions of Python were called by that of the row */
+};
+
+static bool is_of_row(const struct stack_frame *frame, const struct pool_row *row)
+{
+	size_t file = frame->file ? strlen(frame->file) : 0, source = strlen(row->source);
+
+	return frame->function && file >= source && !strcmp(frame->function, row->function) &&
+	       !strcmp(frame->file + file - source, row->source) &&
+	       stack_frame_is_python(frame) == !row->idle;
+}
+
+static void take_frame(const struct stack_frame *frame, void *arg)
+{
+	struct pool_stack *stack = arg;
+
+	for (size_t i = 0; i < ROWS && !stack->row; i++) {
+		if (is_of_row(frame, &rows[i]))
+			stack->row = &rows[i];
+		else if (rows[i].idle && frame->function)
+			stack->idle[i] |= !strcmp(frame->function, rows[i].idle);
+	}
+	stack->python |= !stack->row && stack_frame_is_python(frame);
+}
+
+static struct pool_stack stack_of(const struct why_walk *walk, uint32_t number, uint64_t ts)
+{
+	struct pool_stack stack = {0};
+
+	if (number)
+		stack_names_each(walk->names, number, ts, take_frame, &stack);
+	return stack;
+}
+
+static bool has_job(const struct pool_stack *stack)
+{
+	if (!stack->row)
+		return false;
+	return stack->row->idle ? !stack->idle[stack->row - rows] : stack->python;
+}
+
+/* ---- the threads of a process ---- */
+
+/* So many stacks of a thread are searched for the function of a pool. */
+#define STACKS_MAX 8
+/* Beyond so many threads, a process has no pools. */
+#define MEMBERS_MAX 256
+
+struct member {
+	uint32_t thread;
+	const struct pool_row *row;
+	uint64_t busy_ns; /* it had a job, or waited for a CPU with one */
+};
+
+struct members {
+	const struct why_walk *walk;
+	struct member list[MEMBERS_MAX];
+	uint32_t count;
+	bool cut;
+};
+
+static const struct pool_row *row_by_waits(const struct why_walk *walk, uint32_t thread)
+{
+	const struct model_wait *waits = walk->model->waits.data;
+	size_t len = walk->model->waits.len;
+	size_t first = lower_bound(len, i, waits[i].thread < thread);
+	const struct pool_row *row = NULL;
+
+	for (size_t i = first; i < len && i - first < STACKS_MAX && !row; i++)
+		if (waits[i].thread == thread)
+			row = stack_of(walk, waits[i].user_stack, waits[i].from_ts).row;
+	return row;
+}
+
+static const struct pool_row *row_by_samples(const struct why_walk *walk, uint32_t thread)
+{
+	const struct model_sample *samples = walk->model->samples.data;
+	size_t len = walk->model->samples.len;
+	size_t first = lower_bound(len, i, samples[i].thread < thread);
+	const struct pool_row *row = NULL;
+
+	for (size_t i = first; i < len && i - first < STACKS_MAX && !row; i++)
+		if (samples[i].thread == thread)
+			row = stack_of(walk, samples[i].user_stack, samples[i].ts).row;
+	return row;
+}
+
+static void find_members(struct members *members, uint32_t pid)
+{
+	const struct why_walk *walk = members->walk;
+	const struct model_thread *threads = walk->model->threads.data;
+
+	for (size_t at = why_threads_of(walk, pid); at < walk->model->threads.len; at++) {
+		uint32_t thread = walk->by_pid[at];
+		const struct pool_row *row;
+
+		if (threads[thread].pid != pid)
+			return;
+		if (!threads[thread].traced || threads[thread].tid == pid)
+			continue;
+		row = row_by_waits(walk, thread) ?: row_by_samples(walk, thread);
+		if (!row)
+			continue;
+		members->cut = members->count == MEMBERS_MAX;
+		if (members->cut)
+			return;
+		members->list[members->count++] = (struct member){thread, row, 0};
+	}
+}
+
+/* ---- what they did ---- */
+
+static struct member *member_of(struct members *members, uint32_t thread)
+{
+	for (uint32_t i = 0; i < members->count; i++)
+		if (members->list[i].thread == thread)
+			return &members->list[i];
+	return NULL;
+}
+
+/* All these pools wait for jobs at a futex. Without a stack, such a wait may be for a lock. */
+static bool is_busy(const struct why_walk *walk, const struct model_interval *interval)
+{
+	const struct model_wait *wait;
+	struct pool_stack stack;
+
+	if (interval->state != WAFFLE_THREAD_BLOCKED)
+		return true;
+	if (interval->syscall != walk->intervals.futex)
+		return interval->syscall >= 0;
+	wait = model_wait_at(walk->model, interval->thread, interval->from_ts);
+	if (!wait)
+		return false;
+	stack = stack_of(walk, wait->user_stack, wait->from_ts);
+	return has_job(&stack);
+}
+
+static int add_busy(const struct model_interval *interval, void *arg)
+{
+	struct members *members = arg;
+	struct member *member = member_of(members, interval->thread);
+
+	if (member && is_busy(members->walk, interval))
+		member->busy_ns += interval->to_ts - interval->from_ts;
+	return 0;
+}
+
+/* ---- pools ---- */
+
+/* A thread is always busy if it has a job for all but this part of the time. */
+#define IDLE_PARTS 20
+
+/* The least time for which a thread of a pool had a job. */
+static uint64_t least_busy(const struct members *members, const struct pool_row *row,
+			   uint32_t *count)
+{
+	uint64_t least_ns = UINT64_MAX;
+
+	*count = 0;
+	for (uint32_t i = 0; i < members->count; i++) {
+		if (members->list[i].row != row)
+			continue;
+		(*count)++;
+		if (members->list[i].busy_ns < least_ns)
+			least_ns = members->list[i].busy_ns;
+	}
+	return *count ? least_ns : 0;
+}
+
+static void add_pool(struct why_walk *walk, const struct members *members,
+		     const struct pool_row *row)
+{
+	const struct model *model = walk->model;
+	uint64_t length = model->end_ts - model->start_ts;
+	uint32_t count, text = 0;
+	uint64_t least_ns = least_busy(members, row, &count);
+	char line[256];
+	int len;
+
+	if (!least_ns || least_ns < length - length / IDLE_PARTS)
+		return;
+	for (uint32_t i = 0; i < members->count; i++) {
+		uint32_t thread = members->list[i].thread;
+
+		if (members->list[i].row != row)
+			continue;
+		if (!text) {
+			len = snprintf(line, sizeof(line),
+				       "all %" PRIu32 " threads of %s, such as %.64s (%" PRIu32
+				       "), are always busy: a further job waits for one of them%s",
+				       count, row->text, model_thread_name(model, thread),
+				       model_pid_real(model, model->threads.data[thread].tid),
+				       row->grows ? ", unless the pool grows" : "");
+			text = strtab_put(walk->why->texts, line, (size_t)len);
+		}
+		map_put(&walk->full_pools, thread, text);
+	}
+}
+
+/* A pool whose records were dropped may have been idle meanwhile. */
+static void find_pools(struct why_walk *walk, uint32_t pid)
+{
+	struct members *members;
+
+	map_put(&walk->full_known, pid, 1);
+	if (!walk->names ||
+	    windows_touch(&walk->losses, walk->model->start_ts, walk->model->end_ts))
+		return;
+	members = memory_zeroed(1, sizeof(*members));
+	members->walk = walk;
+	find_members(members, pid);
+	if (members->count && !members->cut) {
+		model_each_interval_by_thread(walk->model, add_busy, members);
+		for (size_t i = 0; i < ROWS; i++)
+			add_pool(walk, members, &rows[i]);
+	}
+	free(members);
+}
+
+uint32_t why_full_pool_text(struct why_walk *walk, uint32_t thread)
+{
+	uint32_t pid, text;
+
+	if (!model_is_traced(walk->model, thread))
+		return 0;
+	pid = walk->model->threads.data[thread].pid;
+	if (map_get(&walk->full_known, pid) == MAP_NONE)
+		find_pools(walk, pid);
+	text = map_get(&walk->full_pools, thread);
+	return text == MAP_NONE ? 0 : text;
+}
+
+void why_full_pool_free(struct why_walk *walk)
+{
+	map_free(&walk->full_pools);
+	map_free(&walk->full_known);
+}
