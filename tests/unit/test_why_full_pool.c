@@ -18,6 +18,8 @@
 	"all 2 threads of a ThreadPoolExecutor, such as node (11), are always busy: a further "    \
 	"job waits for one of them, unless the pool grows"
 
+#define ONE "the only thread of libuv's pool, node (11), is always busy: a further job waits for it"
+
 #define THREADPOOL "deps/uv/src/threadpool.c"
 #define EXECUTOR "/usr/lib/python3.11/concurrent/futures/thread.py"
 
@@ -121,6 +123,15 @@ static void test_pool_without_an_idle_thread_is_full(void **state)
 	explain(&lost, "");
 }
 
+static void test_pool_may_have_one_thread(void **state)
+{
+	struct pool_case of = libuv(libuv_idle, 90000, false);
+
+	(void)state;
+	of.frames[1][2].function = "other";
+	explain(&of, ONE);
+}
+
 /* Another library may have a function of that name, in another file. */
 static void test_threads_of_unknown_pools_are_not_counted(void **state)
 {
@@ -155,6 +166,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pool_without_an_idle_thread_is_full),
+		cmocka_unit_test(test_pool_may_have_one_thread),
 		cmocka_unit_test(test_threads_of_unknown_pools_are_not_counted),
 		cmocka_unit_test(test_executor_has_no_job_if_it_has_called_no_function_of_python),
 	};

@@ -205,33 +205,44 @@ static uint64_t least_busy(const struct members *members, const struct pool_row 
 	return *count ? least_ns : 0;
 }
 
+/* Returns the text of a pool in why.texts. */
+static uint32_t text_of(struct why_walk *walk, const struct pool_row *row, uint32_t first,
+			uint32_t count)
+{
+	const struct model *model = walk->model;
+	const char *name = model_thread_name(model, first);
+	const char *end = row->grows ? ", unless the pool grows" : "";
+	uint32_t tid = model_pid_real(model, model->threads.data[first].tid);
+	char text[256];
+	int len;
+
+	if (count == 1)
+		len = snprintf(text, sizeof(text),
+			       "the only thread of %s, %.64s (%" PRIu32
+			       "), is always busy: a further job waits for it%s",
+			       row->text, name, tid, end);
+	else
+		len = snprintf(text, sizeof(text),
+			       "all %" PRIu32 " threads of %s, such as %.64s (%" PRIu32
+			       "), are always busy: a further job waits for one of them%s",
+			       count, row->text, name, tid, end);
+	return strtab_put(walk->why->texts, text, (size_t)len);
+}
+
 static void add_pool(struct why_walk *walk, const struct members *members,
 		     const struct pool_row *row)
 {
-	const struct model *model = walk->model;
-	uint64_t length = model->end_ts - model->start_ts;
+	uint64_t length = walk->model->end_ts - walk->model->start_ts;
 	uint32_t count, text = 0;
-	uint64_t least_ns = least_busy(members, row, &count);
-	char line[256];
-	int len;
 
-	if (!least_ns || least_ns < length - length / IDLE_PARTS)
+	if (least_busy(members, row, &count) < length - length / IDLE_PARTS || !count)
 		return;
 	for (uint32_t i = 0; i < members->count; i++) {
-		uint32_t thread = members->list[i].thread;
-
 		if (members->list[i].row != row)
 			continue;
-		if (!text) {
-			len = snprintf(line, sizeof(line),
-				       "all %" PRIu32 " threads of %s, such as %.64s (%" PRIu32
-				       "), are always busy: a further job waits for one of them%s",
-				       count, row->text, model_thread_name(model, thread),
-				       model_pid_real(model, model->threads.data[thread].tid),
-				       row->grows ? ", unless the pool grows" : "");
-			text = strtab_put(walk->why->texts, line, (size_t)len);
-		}
-		map_put(&walk->full_pools, thread, text);
+		if (!text)
+			text = text_of(walk, row, members->list[i].thread, count);
+		map_put(&walk->full_pools, members->list[i].thread, text);
 	}
 }
 
