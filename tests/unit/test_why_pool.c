@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Pools: threads that take the CPU from each other while a thread waits for their work. */
+/* Pools: threads and processes that take the CPU from each other, or from who waits for them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -110,6 +110,58 @@ static void test_who_holds_a_lock_is_held_up_by_its_pool(void **state)
 			 "lock");
 }
 
+/* ---- pools of processes ---- */
+
+static void started(struct capture *capture, uint32_t pid, uint32_t ppid)
+{
+	const struct store_process add = {pid, ppid, CAPTURE_START, "worker"};
+	struct error err = ERROR_INIT;
+
+	capture_must(store_writer_add_process(capture->writer, &add, &err), err);
+	named(capture, pid, pid, "worker");
+}
+
+/* Thread 10 of process 100 has parent 40. The last of three processes takes the CPU for short. */
+static void check_kin(const uint32_t *parents, uint64_t last_ns, const char *text)
+{
+	struct capture capture;
+	struct why *why;
+	uint64_t ts = 1010;
+
+	capture_begin(&capture, true);
+	started(&capture, CAPTURE_PID, 40);
+	started(&capture, 40, 1);
+	named(&capture, 10, CAPTURE_PID, "main");
+	gets(&capture, 1000, 1, 0, 10, 0, 0, 0);
+	capture_span(&capture, 1000, 10, 1);
+	for (uint32_t i = 0; i < 3; i++) {
+		started(&capture, 500 + i, parents[i]);
+		gets(&capture, ts, 1, 10, 500 + i, 0, 0, 0);
+		ts += i == 2 ? last_ns : 1000;
+		gets(&capture, ts, 1, 500 + i, 10, 0, 0, 0);
+		ts += 10;
+	}
+	capture_end(&capture, ts, 10, 1);
+	why = ask_span(&capture, 9000);
+	check_printed(why, text);
+	done(&capture, why);
+}
+
+static void test_processes_that_take_the_cpu_may_be_its_children(void **state)
+{
+	static const uint32_t children[] = {CAPTURE_PID, CAPTURE_PID, CAPTURE_PID};
+	static const uint32_t siblings[] = {40, 40, 40}, unknown[] = {1, 1, 1};
+	static const uint32_t mixed[] = {CAPTURE_PID, CAPTURE_PID, 1};
+
+	(void)state;
+	check_kin(children, 1000, "certain  3 processes named worker, its children\n");
+	check_kin(siblings, 1000,
+		  "certain  3 processes named worker, children of the same process\n");
+	check_kin(mixed, 1000, "certain  3 processes named worker\n");
+	check_kin(mixed, 100, "certain  3 processes named worker, mostly its children\n");
+	check_kin(unknown, 1000, "certain  3 processes named worker\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -118,6 +170,7 @@ int main(void)
 			test_a_thread_that_does_nothing_for_the_waiting_one_is_not_of_its_pool),
 		cmocka_unit_test(test_threads_of_other_names_are_no_pool),
 		cmocka_unit_test(test_who_holds_a_lock_is_held_up_by_its_pool),
+		cmocka_unit_test(test_processes_that_take_the_cpu_may_be_its_children),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

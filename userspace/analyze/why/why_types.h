@@ -33,6 +33,14 @@ static inline enum why_grade why_grade_of(const uint64_t *grade_ns, uint64_t tot
 	return ns + grade_ns[WHY_GRADE_LIKELY] >= most ? WHY_GRADE_LIKELY : WHY_GRADE_UNKNOWN;
 }
 
+/* How the process of a culprit is related to that of the explained thread. */
+enum why_kin {
+	WHY_KIN_NONE,     /* it is the same, or no relation is known */
+	WHY_KIN_CHILDREN, /* that one has started it */
+	WHY_KIN_SIBLINGS, /* the same recorded process has started both */
+	WHY_KINS,
+};
+
 /* A stretch of a thread's time on the chain from a wait to its cause. */
 struct why_step {
 	uint64_t from_ts, to_ts;
@@ -200,7 +208,9 @@ struct why_part {
 	/* Number of similar threads that the part stands for, and of their processes; `thread` is
 	 * the one with the most time. */
 	uint32_t threads, processes;
-	uint32_t span; /* the culprit's span, or MODEL_NONE */
+	enum why_kin kin; /* of these processes, if there are several */
+	bool kin_mostly;  /* some are not, which have little of the time */
+	uint32_t span;    /* the culprit's span, or MODEL_NONE */
 	/* Text in why.texts: the file, lock, device, socket or cgroup; 0: none. */
 	uint32_t object;
 	/* Text in why.texts: the lock that the culprit holds meanwhile, so that the thread before

@@ -374,6 +374,9 @@ static void cause_json(const struct why_json_printer *printer, const struct why_
 	json_field_u64(json, "stretches", part->stretches);
 	json_field_u64(json, "threads", part->threads);
 	json_field_u64(json, "processes", part->processes);
+	if (part->kin)
+		json_field_string(json, "kin",
+				  part->kin == WHY_KIN_CHILDREN ? "children" : "siblings");
 	if (part->objects > 1)
 		json_field_u64(json, "objects", part->objects);
 	if (part->connections)

@@ -167,6 +167,19 @@ static void print_doubts(const struct why_printer *printer, const struct why_ins
 	why_paint(printer, TERMINAL_END);
 }
 
+/* Prints ", its children" behind several processes. */
+static void put_kin(const struct why_printer *printer, const struct why_part *part)
+{
+	static const char *const texts[] = {
+		[WHY_KIN_CHILDREN] = "its children",
+		[WHY_KIN_SIBLINGS] = "children of the same process",
+	};
+
+	if (part->kin)
+		fprintf(printer->out, ", %s%s", part->kin_mostly ? "mostly " : "",
+			texts[part->kin]);
+}
+
 static void put_culprits(const struct why_printer *printer, const struct why_part *part)
 {
 	char text[PLACE_THREADS_TEXT];
@@ -263,6 +276,7 @@ static void put_culprit(const struct why_printer *printer, const struct why_part
 
 	if (part->thread < model->threads.len) {
 		put_culprits(printer, part);
+		put_kin(printer, part);
 		glue = ", ";
 		if (part->span < model->spans.len) {
 			fputs(" in ", printer->out);
