@@ -260,12 +260,12 @@ static void put_count(const struct why_printer *printer, uint32_t count)
 #define POOL_WAIT_PARTS 20
 
 /* Prints ", of which 860 ms while other threads of its pool had the CPU". */
-static void put_pool_wait(const struct why_printer *printer, const struct why_part *part)
+static void put_pool_wait(const struct why_printer *printer, uint64_t pool_wait_ns, uint64_t ns)
 {
-	if (!part->pool_wait_ns || part->pool_wait_ns < part->ns / POOL_WAIT_PARTS)
+	if (!pool_wait_ns || pool_wait_ns < ns / POOL_WAIT_PARTS)
 		return;
 	fputs(", of which ", printer->out);
-	why_put_duration(printer, part->pool_wait_ns);
+	why_put_duration(printer, pool_wait_ns);
 	fputs(" while other threads of its pool had the CPU", printer->out);
 }
 
@@ -298,7 +298,7 @@ static void put_culprit(const struct why_printer *printer, const struct why_part
 	if (is_idle_loop(part->cause, part->idle))
 		fputs(IDLE_TEXT, printer->out);
 	put_lock(printer, part);
-	put_pool_wait(printer, part);
+	put_pool_wait(printer, part->pool_wait_ns, part->ns);
 	why_put_neighbour(printer, ", ", &part->neighbour);
 	put_polls(printer, &part->polls);
 }
@@ -572,6 +572,7 @@ static void put_merged_culprit(const struct why_printer *printer,
 	}
 	if (is_idle_loop(part->cause, part->idle))
 		fputs(IDLE_TEXT, printer->out);
+	put_pool_wait(printer, part->pool_wait_ns, part->ns);
 	why_put_neighbour(printer, ", ", &part->neighbour);
 	put_polls(printer, &part->polls);
 }

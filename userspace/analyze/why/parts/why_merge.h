@@ -12,6 +12,7 @@ struct why_merged_part {
 	enum why_cause cause;
 	enum why_grade grade; /* the best grade that at least 90 % of the time has */
 	uint64_t ns, stretches;
+	uint64_t pool_wait_ns; /* as in struct why_part */
 	bool own;             /* the culprit is the thread of the instance itself */
 	bool idle, capture;   /* as in struct why_part */
 	uint32_t threads;     /* number of culprits, unless `own` */
