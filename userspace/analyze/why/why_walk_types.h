@@ -50,7 +50,7 @@ struct why_sum {
 	uint64_t placed_ns, votes_ns;
 	uint64_t grade_ns[WHY_GRADE_CERTAIN + 1];
 	uint64_t kin_ns[WHY_KINS]; /* known while sums are folded */
-	uint32_t chain; /* index in why_walk.chains */
+	uint32_t chain;            /* index in why_walk.chains */
 	/* Its samples: a linked list in why_walk.sampled; MODEL_NONE: none. */
 	uint32_t sampled_first, sampled_last;
 	/* Its neighbours at the disk: a linked list in why_walk.neighbours; MODEL_NONE: none. */

@@ -84,7 +84,7 @@ static bool has_job(const struct pool_stack *stack)
 /* Beyond so many threads, a process has no pools. */
 #define MEMBERS_MAX 256
 
-struct member {
+struct pool_thread {
 	uint32_t thread;
 	const struct pool_row *row;
 	uint64_t busy_ns; /* it had a job, or waited for a CPU with one */
@@ -92,9 +92,10 @@ struct member {
 
 struct members {
 	const struct why_walk *walk;
-	struct member list[MEMBERS_MAX];
+	struct pool_thread list[MEMBERS_MAX];
 	uint32_t count;
 	bool cut;
+	struct map jobs; /* user stack → whether it shows a job */
 };
 
 static const struct pool_row *row_by_waits(const struct why_walk *walk, uint32_t thread)
@@ -142,13 +143,13 @@ static void find_members(struct members *members, uint32_t pid)
 		members->cut = members->count == MEMBERS_MAX;
 		if (members->cut)
 			return;
-		members->list[members->count++] = (struct member){thread, row, 0};
+		members->list[members->count++] = (struct pool_thread){thread, row, 0};
 	}
 }
 
 /* ---- what they did ---- */
 
-static struct member *member_of(struct members *members, uint32_t thread)
+static struct pool_thread *member_of(struct members *members, uint32_t thread)
 {
 	for (uint32_t i = 0; i < members->count; i++)
 		if (members->list[i].thread == thread)
@@ -156,29 +157,37 @@ static struct member *member_of(struct members *members, uint32_t thread)
 	return NULL;
 }
 
+static bool shows_job(struct members *members, const struct model_wait *wait)
+{
+	uint32_t known = map_get(&members->jobs, wait->user_stack);
+	struct pool_stack stack;
+
+	if (known != MAP_NONE)
+		return known;
+	stack = stack_of(members->walk, wait->user_stack, wait->from_ts);
+	map_put(&members->jobs, wait->user_stack, has_job(&stack));
+	return has_job(&stack);
+}
+
 /* All these pools wait for jobs at a futex. Without a stack, such a wait may be for a lock. */
-static bool is_busy(const struct why_walk *walk, const struct model_interval *interval)
+static bool is_busy(struct members *members, const struct model_interval *interval)
 {
 	const struct model_wait *wait;
-	struct pool_stack stack;
 
 	if (interval->state != WAFFLE_THREAD_BLOCKED)
 		return true;
-	if (interval->syscall != walk->intervals.futex)
+	if (interval->syscall != members->walk->intervals.futex)
 		return interval->syscall >= 0;
-	wait = model_wait_at(walk->model, interval->thread, interval->from_ts);
-	if (!wait)
-		return false;
-	stack = stack_of(walk, wait->user_stack, wait->from_ts);
-	return has_job(&stack);
+	wait = model_wait_at(members->walk->model, interval->thread, interval->from_ts);
+	return wait && shows_job(members, wait);
 }
 
 static int add_busy(const struct model_interval *interval, void *arg)
 {
 	struct members *members = arg;
-	struct member *member = member_of(members, interval->thread);
+	struct pool_thread *member = member_of(members, interval->thread);
 
-	if (member && is_busy(members->walk, interval))
+	if (member && is_busy(members, interval))
 		member->busy_ns += interval->to_ts - interval->from_ts;
 	return 0;
 }
@@ -263,6 +272,7 @@ static void find_pools(struct why_walk *walk, uint32_t pid)
 		for (size_t i = 0; i < ROWS; i++)
 			add_pool(walk, members, &rows[i]);
 	}
+	map_free(&members->jobs);
 	free(members);
 }
 
