@@ -617,11 +617,14 @@ void why_instance_judge(struct why_instance *instance, const struct why_walk *wa
  * of its time. */
 #define KIN_PARTS 10
 
+/* That who waits for the end of a process has started it goes without saying. */
 static void set_kin(struct why_sum *sum)
 {
 	struct why_part *part = &sum->part;
 
-	for (unsigned i = WHY_KIN_NONE + 1; i < WHY_KINS && part->processes > 1; i++) {
+	if (part->processes < 2 || part->cause == WHY_PROCESS_EXIT)
+		return;
+	for (unsigned i = WHY_KIN_NONE + 1; i < WHY_KINS; i++) {
 		if (sum->kin_ns[i] <= part->ns - part->ns / KIN_PARTS)
 			continue;
 		part->kin = i;
