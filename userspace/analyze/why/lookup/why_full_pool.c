@@ -81,8 +81,8 @@ static bool has_job(const struct pool_stack *stack)
 
 /* So many stacks of a thread are searched for the function of a pool. */
 #define STACKS_MAX 8
-/* Beyond so many threads, a process has no pools. */
-#define MEMBERS_MAX 256
+/* Of a process with more threads, no pool is known. */
+#define THREADS_MAX 256
 
 struct pool_thread {
 	uint32_t thread;
@@ -92,7 +92,7 @@ struct pool_thread {
 
 struct members {
 	const struct why_walk *walk;
-	struct pool_thread list[MEMBERS_MAX];
+	struct pool_thread list[THREADS_MAX];
 	uint32_t count;
 	bool cut;
 	struct map jobs; /* user stack → whether it shows a job */
@@ -128,22 +128,22 @@ static void find_members(struct members *members, uint32_t pid)
 {
 	const struct why_walk *walk = members->walk;
 	const struct model_thread *threads = walk->model->threads.data;
+	size_t first = why_threads_of(walk, pid);
 
-	for (size_t at = why_threads_of(walk, pid); at < walk->model->threads.len; at++) {
+	for (size_t at = first; at < walk->model->threads.len; at++) {
 		uint32_t thread = walk->by_pid[at];
 		const struct pool_row *row;
 
 		if (threads[thread].pid != pid)
 			return;
+		members->cut = at - first == THREADS_MAX;
+		if (members->cut)
+			return;
 		if (!threads[thread].traced || threads[thread].tid == pid)
 			continue;
 		row = row_by_waits(walk, thread) ?: row_by_samples(walk, thread);
-		if (!row)
-			continue;
-		members->cut = members->count == MEMBERS_MAX;
-		if (members->cut)
-			return;
-		members->list[members->count++] = (struct pool_thread){thread, row, 0};
+		if (row)
+			members->list[members->count++] = (struct pool_thread){thread, row, 0};
 	}
 }
 
