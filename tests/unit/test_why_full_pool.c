@@ -28,6 +28,8 @@ struct pool_case {
 	struct stack_frame frames[2][3];
 	uint64_t idle_ns; /* for which thread 12 waits, at a futex; the same stack shows for what */
 	bool lost;        /* records were lost */
+	const char *third; /* the name of thread 13, of which no stack is known; NULL: it is not
+			      there */
 };
 
 static void frames_of(void *arg, uint32_t stack, stack_frame_fn each, void *each_arg)
@@ -69,6 +71,8 @@ static void explain(struct pool_case *of, const char *expected)
 	named(&capture, 10, CAPTURE_PID, "loop");
 	named(&capture, 11, CAPTURE_PID, "node");
 	named(&capture, 12, CAPTURE_PID, "node");
+	if (of->third)
+		named(&capture, 13, CAPTURE_PID, of->third);
 	gets(&capture, 1000, 1, 0, 10, 0, 0, 0);
 	gets(&capture, 1000, 2, 0, 11, 0, 0, 0);
 	gets(&capture, 1000, 3, 0, 12, 0, 0, 0);
@@ -144,6 +148,17 @@ static void test_threads_of_unknown_pools_are_not_counted(void **state)
 	explain(&of, "");
 }
 
+static void test_thread_without_stacks_may_be_an_idle_one_of_the_pool(void **state)
+{
+	struct pool_case of = libuv(libuv_job, 90000, false);
+
+	(void)state;
+	of.third = "node";
+	explain(&of, "");
+	of.third = "signals";
+	explain(&of, LIBUV);
+}
+
 #define FRAME(name)                                                                                \
 	{                                                                                          \
 		.function = name, .module = "[python]", .file = EXECUTOR                           \
@@ -168,6 +183,7 @@ int main(void)
 		cmocka_unit_test(test_pool_without_an_idle_thread_is_full),
 		cmocka_unit_test(test_pool_may_have_one_thread),
 		cmocka_unit_test(test_threads_of_unknown_pools_are_not_counted),
+		cmocka_unit_test(test_thread_without_stacks_may_be_an_idle_one_of_the_pool),
 		cmocka_unit_test(test_executor_has_no_job_if_it_has_called_no_function_of_python),
 	};
 

@@ -9,6 +9,7 @@
 #include "analyze/why/lookup/why_evidence.h"
 #include "util/memory.h"
 #include "util/search.h"
+#include "util/text.h"
 
 /*
  * A function in which each thread of a pool takes jobs and does them. Of Python, it has called
@@ -86,42 +87,49 @@ static bool has_job(const struct pool_stack *stack)
 
 struct pool_thread {
 	uint32_t thread;
-	const struct pool_row *row;
-	uint64_t busy_ns; /* it had a job, or waited for a CPU with one */
+	const struct pool_row *row; /* NULL: none is known */
+	bool unknown;               /* none of its stacks is known */
+	uint64_t busy_ns;           /* it had a job, or waited for a CPU with one */
 };
 
 struct members {
 	const struct why_walk *walk;
 	struct pool_thread list[THREADS_MAX];
 	uint32_t count;
-	bool cut;
+	bool any;        /* the pool of one is known */
+	bool cut;        /* the process has more threads */
 	struct map jobs; /* user stack → whether it shows a job */
 };
 
-static const struct pool_row *row_by_waits(const struct why_walk *walk, uint32_t thread)
+/* Takes one more stack of a thread. Returns whether its pool is known by now. */
+static bool take_stack(const struct why_walk *walk, struct pool_thread *thread, uint32_t stack,
+		       uint64_t ts)
 {
-	const struct model_wait *waits = walk->model->waits.data;
-	size_t len = walk->model->waits.len;
-	size_t first = lower_bound(len, i, waits[i].thread < thread);
-	const struct pool_row *row = NULL;
-
-	for (size_t i = first; i < len && i - first < STACKS_MAX && !row; i++)
-		if (waits[i].thread == thread)
-			row = stack_of(walk, waits[i].user_stack, waits[i].from_ts).row;
-	return row;
+	thread->unknown &= !stack;
+	thread->row = stack_of(walk, stack, ts).row;
+	return thread->row;
 }
 
-static const struct pool_row *row_by_samples(const struct why_walk *walk, uint32_t thread)
+static struct pool_thread pool_thread_of(const struct why_walk *walk, uint32_t number)
 {
+	const struct model_wait *waits = walk->model->waits.data;
 	const struct model_sample *samples = walk->model->samples.data;
-	size_t len = walk->model->samples.len;
-	size_t first = lower_bound(len, i, samples[i].thread < thread);
-	const struct pool_row *row = NULL;
+	size_t wait_count = walk->model->waits.len, sample_count = walk->model->samples.len;
+	size_t first = lower_bound(wait_count, i, waits[i].thread < number);
+	struct pool_thread thread = {.thread = number, .unknown = true};
 
-	for (size_t i = first; i < len && i - first < STACKS_MAX && !row; i++)
-		if (samples[i].thread == thread)
-			row = stack_of(walk, samples[i].user_stack, samples[i].ts).row;
-	return row;
+	for (size_t i = first; i < wait_count && i - first < STACKS_MAX; i++)
+		if (waits[i].thread != number ||
+		    take_stack(walk, &thread, waits[i].user_stack, waits[i].from_ts))
+			break;
+	if (thread.row)
+		return thread;
+	first = lower_bound(sample_count, i, samples[i].thread < number);
+	for (size_t i = first; i < sample_count && i - first < STACKS_MAX; i++)
+		if (samples[i].thread != number ||
+		    take_stack(walk, &thread, samples[i].user_stack, samples[i].ts))
+			break;
+	return thread;
 }
 
 static void find_members(struct members *members, uint32_t pid)
@@ -132,7 +140,7 @@ static void find_members(struct members *members, uint32_t pid)
 
 	for (size_t at = first; at < walk->model->threads.len; at++) {
 		uint32_t thread = walk->by_pid[at];
-		const struct pool_row *row;
+		struct pool_thread found;
 
 		if (threads[thread].pid != pid)
 			return;
@@ -141,9 +149,10 @@ static void find_members(struct members *members, uint32_t pid)
 			return;
 		if (!threads[thread].traced || threads[thread].tid == pid)
 			continue;
-		row = row_by_waits(walk, thread) ?: row_by_samples(walk, thread);
-		if (row)
-			members->list[members->count++] = (struct pool_thread){thread, row, 0};
+		found = pool_thread_of(walk, thread);
+		members->any |= found.row != NULL;
+		if (found.row || found.unknown)
+			members->list[members->count++] = found;
 	}
 }
 
@@ -238,13 +247,33 @@ static uint32_t text_of(struct why_walk *walk, const struct pool_row *row, uint3
 	return strtab_put(walk->why->texts, text, (size_t)len);
 }
 
+static bool is_like(const struct model *model, uint32_t a, uint32_t b)
+{
+	return !text_compare_without_numbers(model_thread_name(model, a),
+					     model_thread_name(model, b));
+}
+
+/* Whether a thread that may be of the pool, by its name, has no known stack. */
+static bool may_have_more(const struct members *members, const struct pool_row *row)
+{
+	const struct pool_thread *list = members->list;
+
+	for (uint32_t i = 0; i < members->count; i++)
+		for (uint32_t k = 0; list[i].row == row && k < members->count; k++)
+			if (list[k].unknown &&
+			    is_like(members->walk->model, list[i].thread, list[k].thread))
+				return true;
+	return false;
+}
+
 static void add_pool(struct why_walk *walk, const struct members *members,
 		     const struct pool_row *row)
 {
 	uint64_t length = walk->model->end_ts - walk->model->start_ts;
 	uint32_t count, text = 0;
 
-	if (least_busy(members, row, &count) < length - length / IDLE_PARTS || !count)
+	if (least_busy(members, row, &count) < length - length / IDLE_PARTS || !count ||
+	    may_have_more(members, row))
 		return;
 	for (uint32_t i = 0; i < members->count; i++) {
 		if (members->list[i].row != row)
@@ -267,7 +296,7 @@ static void find_pools(struct why_walk *walk, uint32_t pid)
 	members = memory_zeroed(1, sizeof(*members));
 	members->walk = walk;
 	find_members(members, pid);
-	if (members->count && !members->cut) {
+	if (members->any && !members->cut) {
 		model_each_interval_by_thread(walk->model, add_busy, members);
 		for (size_t i = 0; i < ROWS; i++)
 			add_pool(walk, members, &rows[i]);
