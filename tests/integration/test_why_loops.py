@@ -89,6 +89,18 @@ with concurrent.futures.ThreadPoolExecutor(2) as pool:
             future.result()
 """
 
+QUEUE = """
+import concurrent.futures, sys, time
+def job():
+    time.sleep(0.03)
+with concurrent.futures.ThreadPoolExecutor(2) as pool:
+    concurrent.futures.wait([pool.submit(job) for _ in range(2)])
+    print("ready", flush=True)
+    while True:
+        for future in [pool.submit(job) for _ in range(int(sys.argv[1]))]:
+            future.result()
+"""
+
 SERVER = """
 import asyncio, os, time
 async def serve(reader, writer):
@@ -299,3 +311,11 @@ def test_the_clients_of_other_requests_delay_no_request_of_a_loop(waffle, start,
         if cause["cause"] == "sleep":
             slept[cause["culprit"]["pid"]] += cause["duration_ns"]
     assert slept[server.pid] > 100 * MS > 10 * slept[client.pid]
+
+
+@tries(3)
+@pytest.mark.parametrize("jobs", [6, 1])
+def test_a_pool_is_full_if_none_of_its_threads_is_ever_idle(explained, jobs):
+    instance, text = explained(QUEUE, jobs)
+    full = "all 2 threads of a ThreadPoolExecutor, such as ThreadPoolExecu"
+    assert ("full_pool" in instance) == (full in text) == (jobs == 6), text

@@ -237,10 +237,90 @@ static void test_a_waker_is_followed_since_it_is_recorded_and_not_before(void **
 	capture_free(&capture);
 }
 
+/* A connection from process 10 to a server of redis, which is process 20, has two ends. */
+static void add_connection(struct capture *capture)
+{
+	static const struct store_object ends[] = {
+		{.ino = 1,
+		 .pid = 10,
+		 .name = "socket:[1]",
+		 .detail = "tcp 127.0.0.1:50001 <-> 127.0.0.1:6379"},
+		{.ino = 2,
+		 .pid = 20,
+		 .name = "socket:[2]",
+		 .detail = "tcp 127.0.0.1:6379 <-> 127.0.0.1:50001"},
+	};
+	struct error err = ERROR_INIT;
+
+	for (size_t i = 0; i < 2; i++)
+		capture_must(store_writer_add_object(capture->writer, &ends[i], &err), err);
+}
+
+static void add_command(struct capture *capture, const char *name)
+{
+	const struct site_info site = {.name = name,
+				       .category = "request",
+				       .file = "",
+				       .func = "",
+				       .object = "",
+				       .kind = WAFFLE_SITE_SPAN};
+	struct waffle_rec_span_end end = {
+		.rec = {CAPTURE_START + 9 * MS, 20, WAFFLE_REC_SPAN_END, 0},
+		.span_id = 1,
+		.tgid = 20,
+		.site = SITE_REQUEST};
+	struct error err = ERROR_INIT;
+
+	capture_must(store_writer_add_site(capture->writer, &site, &err), err);
+	capture_hit_of(capture, CAPTURE_START + 300, 20, 20, SITE_REQUEST, 1, 0, 0, NULL);
+	capture_add(capture, &end);
+}
+
+/* Thread 11 of process 10 asks redis for nine tenths of the time, which sleeps meanwhile. Thread
+ * 12 waits for 11 for less long at a time. Returns the one that is explained. */
+static uint32_t explained_of(const char *command)
+{
+	struct capture capture = {0};
+	struct why_query query = {0};
+	const struct why_wanted wanted = {0};
+	struct error err = ERROR_INIT;
+	uint64_t end_ts = CAPTURE_START + 9 * MS;
+
+	begin(&capture, 1);
+	named(&capture, 11, 10, "feed");
+	named(&capture, 12, 10, "web");
+	add_connection(&capture);
+	gets(&capture, CAPTURE_START, 1, 0, 11, 0, 0, 0);
+	gets(&capture, CAPTURE_START, 2, 0, 12, 0, 0, 0);
+	gets(&capture, CAPTURE_START, 3, 0, 20, 0, 0, 0);
+	waits(&capture, CAPTURE_START + 200, 1, 11, 0, S, NR_RECVFROM, 5, 0, 0);
+	wait_details(&capture, CAPTURE_START + 200, end_ts, 11, 1, 0, 0);
+	waits(&capture, CAPTURE_START + 400, 3, 20, 0, S, NR_NANOSLEEP, 0, 0, 0);
+	waits(&capture, CAPTURE_START + 500, 2, 12, 0, S, NR_FUTEX, 0x7f00, FUTEX_COND, 0);
+	gets(&capture, CAPTURE_START + 5 * MS, 2, 0, 12, 0, CAPTURE_START + 5 * MS, HARD);
+	waits(&capture, CAPTURE_START + 5 * MS + 500, 2, 12, 0, S, NR_FUTEX, 0x7f00, FUTEX_COND, 0);
+	gets(&capture, end_ts - 2000, 3, 0, 20, 0, end_ts - 2000, HARD);
+	gets(&capture, end_ts, 1, 0, 11, 20, end_ts, 0);
+	gets(&capture, end_ts + 1000, 2, 0, 12, 11, end_ts + 1000, 0);
+	add_command(&capture, command);
+	capture_load(&capture, END);
+	capture_must(why_pick(&query, capture.model, &wanted, &err), err);
+	capture_free(&capture);
+	return query.tid;
+}
+
+static void test_who_asks_redis_for_work_is_not_held_up(void **state)
+{
+	(void)state;
+	assert_int_equal(explained_of("RESP GET"), 11);
+	assert_int_equal(explained_of("RESP BLPOP"), 12);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_first_process_comes_before_requests_of_others),
+		cmocka_unit_test(test_who_asks_redis_for_work_is_not_held_up),
 		cmocka_unit_test(test_first_process_that_hangs_comes_before_idle_ones),
 		cmocka_unit_test(
 			test_a_process_that_was_not_named_is_not_explained_though_it_works),

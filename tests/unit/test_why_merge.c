@@ -85,6 +85,8 @@ static void test_causes_with_culprits_of_one_name_are_one(void **state)
 	add(&made, WHY_LOCK, WRITER_1, 6, 5, WHY_GRADE_CERTAIN);
 	add(&made, WHY_SLEEP, WORKER_B, 0, 31, WHY_GRADE_CERTAIN);
 	add(&made, WHY_UNKNOWN, MODEL_NONE, 0, 1, WHY_GRADE_UNKNOWN);
+	made.why.parts.data[0].pool_wait_ns = 8;
+	made.why.parts.data[2].pool_wait_ns = 9;
 	why_merge(&merged, &made.why);
 	assert_int_equal(merged.ns, 197);
 	assert_int_equal(merged.blocked_ns, 197);
@@ -92,6 +94,7 @@ static void test_causes_with_culprits_of_one_name_are_one(void **state)
 	/* The lock with object 5, whose culprit with the most time is the second writer. */
 	assert_int_equal(merged.parts.data[0].ns, 130);
 	assert_int_equal(merged.parts.data[0].stretches, 4);
+	assert_int_equal(merged.parts.data[0].pool_wait_ns, 17);
 	assert_int_equal(merged.parts.data[0].threads, 2);
 	assert_int_equal(merged.parts.data[0].thread, WRITER_2);
 	assert_int_equal(merged.parts.data[0].grade, WHY_GRADE_LIKELY);

@@ -38,6 +38,18 @@ struct first_held {
 	uint64_t longest_ns; /* the longest wait of these */
 };
 
+/* Whether a thread has asked a server for the next job, and the server waits for one as well. */
+static bool asks_for_work(const struct why *why, const struct why_part *part)
+{
+	const struct model *model = why->model;
+	const struct why_step *steps = &why->steps.data[part->step];
+	const struct why_step *last = steps + part->step_count - 1;
+
+	return part->step_count > 1 && last->state == WAFFLE_THREAD_BLOCKED &&
+	       model->threads.data[steps[1].thread].pid != model->threads.data[steps->thread].pid &&
+	       why_request_is_for_work(model, part->span);
+}
+
 /* Whether a thread only lets time pass, or nothing is known of its wait. */
 static bool is_pause(const struct why_part *part, uint32_t thread)
 {
@@ -81,6 +93,7 @@ static struct first_held held_of(const struct why *why, const struct why_instanc
 		const struct why_step *step = &why->steps.data[part->step];
 
 		if (is_pause(part, instance->thread) || why_waits_for_work(why, part, 0) ||
+		    asks_for_work(why, part) ||
 		    (!first->descendants && is_for_descendant(why, part)))
 			continue;
 		held.ns += part->ns;

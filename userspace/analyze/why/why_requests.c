@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyze/why/why_requests_internal.h"
 
+#include "analyze/why/lookup/why_meaning.h"
+#include "util/text.h"
+
 size_t why_requests_only(const struct model *model,
 			 bool (*takes)(const struct model *model, uint32_t thread, void *arg),
 			 void *arg)
@@ -19,4 +22,19 @@ size_t why_requests_only(const struct model *model,
 		count++;
 	}
 	return count;
+}
+
+/* Commands of redis that may block. A list as in why_meaning.h. */
+#define BLOCKING "BLPOP BRPOP BLMOVE BRPOPLPUSH BLMPOP BZPOPMIN BZPOPMAX BZMPOP XREAD XREADGROUP "
+#define RESP "RESP "
+
+bool why_request_is_for_work(const struct model *model, uint32_t span)
+{
+	const struct site_info *site;
+
+	if (span >= model->spans.len)
+		return false;
+	site = model_site(model, model->spans.data[span].site);
+	return site_is_request(site) && text_begins(site->name, RESP) &&
+	       meaning_is_listed(site->name + strlen(RESP), BLOCKING);
 }

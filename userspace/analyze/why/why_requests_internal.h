@@ -11,5 +11,8 @@
 size_t why_requests_only(const struct model *model,
 			 bool (*takes)(const struct model *model, uint32_t thread, void *arg),
 			 void *arg);
+/* Whether a span is a request that its server answers as soon as there is a job, an element or a
+ * message for the client, such as BLPOP of redis. */
+bool why_request_is_for_work(const struct model *model, uint32_t span);
 
 #endif

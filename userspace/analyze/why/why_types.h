@@ -33,6 +33,14 @@ static inline enum why_grade why_grade_of(const uint64_t *grade_ns, uint64_t tot
 	return ns + grade_ns[WHY_GRADE_LIKELY] >= most ? WHY_GRADE_LIKELY : WHY_GRADE_UNKNOWN;
 }
 
+/* How the process of a culprit is related to that of the explained thread. */
+enum why_kin {
+	WHY_KIN_NONE,     /* it is the same, or no relation is known */
+	WHY_KIN_CHILDREN, /* that one has started it */
+	WHY_KIN_SIBLINGS, /* the same recorded process has started both */
+	WHY_KINS,
+};
+
 /* A stretch of a thread's time on the chain from a wait to its cause. */
 struct why_step {
 	uint64_t from_ts, to_ts;
@@ -193,12 +201,16 @@ struct why_part {
 	enum why_grade grade;
 	uint64_t ns;
 	uint64_t through_ns; /* of ns: its chain led to the thread of the query, or on from it */
+	/* Of ns: the culprit waited for a CPU that another thread of its pool had. */
+	uint64_t pool_wait_ns;
 	uint64_t stretches;
 	uint32_t thread; /* the culprit; MODEL_NONE: none, or no thread */
 	/* Number of similar threads that the part stands for, and of their processes; `thread` is
 	 * the one with the most time. */
 	uint32_t threads, processes;
-	uint32_t span; /* the culprit's span, or MODEL_NONE */
+	enum why_kin kin; /* of these processes, if there are several */
+	bool kin_mostly;  /* some are not, which have little of the time */
+	uint32_t span;    /* the culprit's span, or MODEL_NONE */
 	/* Text in why.texts: the file, lock, device, socket or cgroup; 0: none. */
 	uint32_t object;
 	/* Text in why.texts: the lock that the culprit holds meanwhile, so that the thread before
@@ -243,6 +255,9 @@ struct why_instance {
 	 * reads of files take much of the time; 0: none. A fault that the thread runs through has
 	 * no wait that would show it, and a read does not show that the page had been there. */
 	uint32_t memory;
+	/* Text in why.texts: a pool of which all threads are always busy, and to one of which a
+	 * chain of at least a tenth of the time leads; 0: none. */
+	uint32_t full_pool;
 	bool begun_before, unfinished;
 	bool left;         /* a call that did not return: it was over by to_ts */
 	bool ranks_behind; /* unknown duration: sorts last; see model_span_ranks() */

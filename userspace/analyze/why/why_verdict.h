@@ -35,7 +35,8 @@ struct why_verdict {
 	enum why_grade grade;
 	uint32_t span; /* the culprit's */
 	uint32_t object;
-	bool idle; /* as in struct why_part */
+	bool idle;      /* as in struct why_part */
+	bool pool_wait; /* the time is in pool_wait_ns of struct why_part */
 	struct why_polls polls;
 	struct why_disk_use disk;
 	struct why_sampling sampling;

@@ -49,7 +49,8 @@ struct why_sum {
 	 * has left: others took theirs from it (Boyer-Moore). It has at least as much time. */
 	uint64_t placed_ns, votes_ns;
 	uint64_t grade_ns[WHY_GRADE_CERTAIN + 1];
-	uint32_t chain; /* index in why_walk.chains */
+	uint64_t kin_ns[WHY_KINS]; /* known while sums are folded */
+	uint32_t chain;            /* index in why_walk.chains */
 	/* Its samples: a linked list in why_walk.sampled; MODEL_NONE: none. */
 	uint32_t sampled_first, sampled_last;
 	/* Its neighbours at the disk: a linked list in why_walk.neighbours; MODEL_NONE: none. */
@@ -165,6 +166,10 @@ struct why_walk {
 				NO_PEER */
 	struct map askers;   /* pid → 1: it is the client of a connection */
 	bool askers_known;
+	struct map wakers; /* woken thread, waker of its process (why_pool.c) → 1 */
+	bool wakers_known;
+	struct map full_pools; /* thread → text of its pool (why_full_pool.c) */
+	struct map full_known; /* pid → 1: those of its threads are in full_pools */
 	struct map signals_to; /* thread → number of signals to it */
 	struct map cgroups;    /* inode → text */
 	struct why_object_text object_texts[1u << WHY_OBJECT_TEXT_BITS];

@@ -374,12 +374,17 @@ static void cause_json(const struct why_json_printer *printer, const struct why_
 	json_field_u64(json, "stretches", part->stretches);
 	json_field_u64(json, "threads", part->threads);
 	json_field_u64(json, "processes", part->processes);
+	if (part->kin)
+		json_field_string(json, "kin",
+				  part->kin == WHY_KIN_CHILDREN ? "children" : "siblings");
 	if (part->objects > 1)
 		json_field_u64(json, "objects", part->objects);
 	if (part->connections)
 		json_field_u64(json, "connections", part->connections);
 	if (part->lock)
 		text_field(printer, "holds", part->lock);
+	if (part->pool_wait_ns)
+		json_field_u64(json, "pool_wait_ns", part->pool_wait_ns);
 	if (part->idle)
 		json_field_bool(json, "idle", true);
 	polls_json(printer, &part->polls);
@@ -480,6 +485,8 @@ static void instance_json(const struct why_json_printer *printer,
 	json_field_u64(json, "waffle_ns", instance->own_ns);
 	if (instance->memory)
 		text_field(printer, "memory", instance->memory);
+	if (instance->full_pool)
+		text_field(printer, "full_pool", instance->full_pool);
 	json_field_bool(json, "loss", instance->loss);
 	json_field_bool(json, "begun_before", instance->begun_before);
 	json_field_bool(json, "unfinished", instance->unfinished);

@@ -131,12 +131,12 @@ static void print_unfinished(const struct why_printer *printer, const struct why
 }
 
 /* Prints "  memory.max 64.0 MiB of /sys/fs/cgroup/app used up, the most by hog (4711)". */
-static void print_memory(const struct why_printer *printer, const struct why_instance *instance)
+static void print_note(const struct why_printer *printer, uint32_t text)
 {
-	if (!instance->memory)
+	if (!text)
 		return;
 	fputs("  ", printer->out);
-	why_put(printer, strtab_get(printer->why->texts, instance->memory));
+	why_put(printer, strtab_get(printer->why->texts, text));
 	fputc('\n', printer->out);
 }
 
@@ -165,6 +165,19 @@ static void print_doubts(const struct why_printer *printer, const struct why_ins
 		      "before\n",
 		      printer->out);
 	why_paint(printer, TERMINAL_END);
+}
+
+/* Prints ", its children" behind several processes. */
+static void put_kin(const struct why_printer *printer, const struct why_part *part)
+{
+	static const char *const texts[] = {
+		[WHY_KIN_CHILDREN] = "its children",
+		[WHY_KIN_SIBLINGS] = "children of the same process",
+	};
+
+	if (part->kin)
+		fprintf(printer->out, ", %s%s", part->kin_mostly ? "mostly " : "",
+			texts[part->kin]);
 }
 
 static void put_culprits(const struct why_printer *printer, const struct why_part *part)
@@ -243,6 +256,19 @@ static void put_count(const struct why_printer *printer, uint32_t count)
 		fprintf(printer->out, "%" PRIu32 " ", count);
 }
 
+/* The time in which its own pool had the CPU is said if it is at least this part of a cause. */
+#define POOL_WAIT_PARTS 20
+
+/* Prints ", of which 860 ms while other threads of its pool had the CPU". */
+static void put_pool_wait(const struct why_printer *printer, uint64_t pool_wait_ns, uint64_t ns)
+{
+	if (!pool_wait_ns || pool_wait_ns < ns / POOL_WAIT_PARTS)
+		return;
+	fputs(", of which ", printer->out);
+	why_put_duration(printer, pool_wait_ns);
+	fputs(" while other threads of its pool had the CPU", printer->out);
+}
+
 static void put_culprit(const struct why_printer *printer, const struct why_part *part)
 {
 	const struct model *model = printer->model;
@@ -250,6 +276,7 @@ static void put_culprit(const struct why_printer *printer, const struct why_part
 
 	if (part->thread < model->threads.len) {
 		put_culprits(printer, part);
+		put_kin(printer, part);
 		glue = ", ";
 		if (part->span < model->spans.len) {
 			fputs(" in ", printer->out);
@@ -271,6 +298,7 @@ static void put_culprit(const struct why_printer *printer, const struct why_part
 	if (is_idle_loop(part->cause, part->idle))
 		fputs(IDLE_TEXT, printer->out);
 	put_lock(printer, part);
+	put_pool_wait(printer, part->pool_wait_ns, part->ns);
 	why_put_neighbour(printer, ", ", &part->neighbour);
 	put_polls(printer, &part->polls);
 }
@@ -506,7 +534,8 @@ static void print_instance(const struct why_printer *printer, const struct why_i
 
 	print_headline(printer, instance);
 	print_times(printer, instance);
-	print_memory(printer, instance);
+	print_note(printer, instance->memory);
+	print_note(printer, instance->full_pool);
 	print_doubts(printer, instance);
 	print_by_cause(printer, instance);
 	for (uint32_t i = 0; i < shown; i++)
@@ -543,6 +572,7 @@ static void put_merged_culprit(const struct why_printer *printer,
 	}
 	if (is_idle_loop(part->cause, part->idle))
 		fputs(IDLE_TEXT, printer->out);
+	put_pool_wait(printer, part->pool_wait_ns, part->ns);
 	why_put_neighbour(printer, ", ", &part->neighbour);
 	put_polls(printer, &part->polls);
 }

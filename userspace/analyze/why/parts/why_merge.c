@@ -154,6 +154,7 @@ static struct why_merged_part rows_add(const struct model *model, const struct m
 			sum.thread = part->thread;
 		}
 		sum.ns += part->ns;
+		sum.pool_wait_ns += part->pool_wait_ns;
 		sum.stretches += part->stretches;
 		why_polls_add(&sum.polls, &part->polls);
 		sum.grade_ns[part->grade] += part->ns;

@@ -12,12 +12,13 @@ struct why_merged_part {
 	enum why_cause cause;
 	enum why_grade grade; /* the best grade that at least 90 % of the time has */
 	uint64_t ns, stretches;
-	bool own;             /* the culprit is the thread of the instance itself */
-	bool idle, capture;   /* as in struct why_part */
-	uint32_t threads;     /* number of culprits, unless `own` */
-	uint32_t thread;      /* the culprit with the most time; MODEL_NONE: none */
-	uint32_t object;      /* in why.texts; 0: none */
-	uint32_t connections; /* as in struct why_part, at least so many */
+	uint64_t pool_wait_ns; /* as in struct why_part */
+	bool own;              /* the culprit is the thread of the instance itself */
+	bool idle, capture;    /* as in struct why_part */
+	uint32_t threads;      /* number of culprits, unless `own` */
+	uint32_t thread;       /* the culprit with the most time; MODEL_NONE: none */
+	uint32_t object;       /* in why.texts; 0: none */
+	uint32_t connections;  /* as in struct why_part, at least so many */
 	struct why_polls polls;
 	struct why_neighbour neighbour; /* that with the most bytes of those of all */
 	uint64_t grade_ns[WHY_GRADE_CERTAIN + 1];

@@ -272,6 +272,7 @@ void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
 	sum = sum_find(walk, &part, site);
 	sum->part.ns += ns;
 	sum->part.through_ns += leads_through(walk, part.thread) ? ns : 0;
+	sum->part.pool_wait_ns += verdict->pool_wait ? ns : 0;
 	sum->part.stretches++;
 	sum->grade_ns[grade] += ns;
 	if (sum->part.lock != part.lock)

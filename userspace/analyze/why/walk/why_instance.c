@@ -9,6 +9,7 @@
 #include "analyze/why/await/why_await.h"
 #include "analyze/why/cause/why_pressure.h"
 #include "analyze/why/lookup/why_at_end.h"
+#include "analyze/why/lookup/why_full_pool.h"
 #include "analyze/why/lookup/why_signals.h"
 #include "analyze/why/parts/why_connections.h"
 #include "analyze/why/parts/why_idle.h"
@@ -160,9 +161,12 @@ static void add_sum(struct why_walk *walk, struct why_sum *to, const struct why_
 	why_neighbours_join(walk, to, sum);
 	to->part.ns += sum->part.ns;
 	to->part.through_ns += sum->part.through_ns;
+	to->part.pool_wait_ns += sum->part.pool_wait_ns;
 	to->part.stretches += sum->part.stretches;
 	if (to->part.lock != sum->part.lock)
 		to->part.lock = 0;
+	for (unsigned i = 0; i < WHY_KINS; i++)
+		to->kin_ns[i] += sum->kin_ns[i];
 	to->futex &= sum->futex;
 	to->placed_ns += sum->placed_ns;
 	to->votes_ns += to->place && sum->place == to->place ? sum->votes_ns : 0;
@@ -609,6 +613,25 @@ void why_instance_judge(struct why_instance *instance, const struct why_walk *wa
 		instance->loss = true;
 }
 
+/* The processes that a part sums up are of a kind if those of another one have less than this part
+ * of its time. */
+#define KIN_PARTS 10
+
+/* That who waits for the end of a process has started it goes without saying. */
+static void set_kin(struct why_sum *sum)
+{
+	struct why_part *part = &sum->part;
+
+	if (part->processes < 2 || part->cause == WHY_PROCESS_EXIT)
+		return;
+	for (unsigned i = WHY_KIN_NONE + 1; i < WHY_KINS; i++) {
+		if (sum->kin_ns[i] <= part->ns - part->ns / KIN_PARTS)
+			continue;
+		part->kin = i;
+		part->kin_mostly = sum->kin_ns[i] < part->ns;
+	}
+}
+
 static void finish(const struct why_walk *walk, struct why_sum *sum,
 		   const struct why_instance *instance)
 {
@@ -617,6 +640,7 @@ static void finish(const struct why_walk *walk, struct why_sum *sum,
 	bool doubtful = instance->loss || instance->begun_before || elsewhere;
 
 	sum->part.grade = why_grade_of(sum->grade_ns, sum->part.ns);
+	set_kin(sum);
 	if (sum->votes_ns < sum->placed_ns - sum->votes_ns)
 		sum->part.wait = MODEL_NONE;
 	if (!why_polls_are(&sum->part.polls, sum->part.stretches, sum->part.ns))
@@ -629,11 +653,32 @@ static void finish(const struct why_walk *walk, struct why_sum *sum,
 						   instance->to_ts, sum->part.ns);
 }
 
+/* A chain of a smaller part of the time says little of a pool. */
+#define POOL_PARTS 10
+
+/* Returns why_instance.full_pool. */
+static uint32_t full_pool(struct why_walk *walk, const struct why_instance *instance)
+{
+	uint64_t least_ns = (instance->to_ts - instance->from_ts) / POOL_PARTS;
+	uint32_t text = 0;
+
+	for (size_t i = 0; i < walk->sums.len && !text; i++) {
+		const struct why_sum *sum = &walk->sums.data[i];
+		const struct why_step *steps = walk->chains.data[sum->chain].steps;
+
+		for (uint32_t k = 0; k < sum->part.step_count && !text; k++)
+			if (sum->part.ns >= least_ns)
+				text = why_full_pool_text(walk, steps[k].thread);
+	}
+	return text;
+}
+
 void why_instance_take(struct why *why, struct why_walk *walk, struct why_instance *instance)
 {
 	why_instance_judge(instance, walk);
 	sums_sort(walk, instance);
 	instance->memory = why_pressure_memory(walk, instance);
+	instance->full_pool = full_pool(walk, instance);
 	instance->part = (uint32_t)why->parts.len;
 	instance->part_count = (uint32_t)walk->sums.len;
 	for (size_t i = 0; i < walk->sums.len; i++) {
@@ -715,12 +760,30 @@ static uint32_t place_of(struct why_walk *walk, const struct why_sum *sum)
 	return place;
 }
 
+static enum why_kin kin_of(const struct model *model, uint32_t thread, uint32_t other)
+{
+	const struct model_process *own = model_process_of(model, thread);
+	const struct model_process *process = model_process_of(model, other);
+	uint32_t parent;
+
+	if (!own || !process || own == process || !process->ppid)
+		return WHY_KIN_NONE;
+	if (process->ppid == own->pid)
+		return WHY_KIN_CHILDREN;
+	parent = map_get(&model->pids, process->ppid);
+	return process->ppid == own->ppid && parent != MAP_NONE &&
+			       model_is_traced(model, model->processes.data[parent].main_thread)
+		       ? WHY_KIN_SIBLINGS
+		       : WHY_KIN_NONE;
+}
+
 static void fold_all(struct why_walk *walk, const struct why_instance *instance)
 {
 	for (size_t i = 0; i < walk->sums.len; i++) {
 		struct why_sum *sum = &walk->sums.data[i];
 
 		sum->own = sum->part.thread == instance->thread;
+		sum->kin_ns[kin_of(walk->model, instance->thread, sum->part.thread)] = sum->part.ns;
 		sum->place = place_of(walk, sum);
 		sum->futex = wait_is_unnamed_futex(strtab_get(walk->why->texts, sum->part.object));
 		sum->server = why_connections_to(walk->why->texts, sum->part.object);

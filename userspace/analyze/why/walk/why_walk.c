@@ -11,9 +11,11 @@
 #include "analyze/why/cause/why_running.h"
 #include "analyze/why/lookup/why_cpus.h"
 #include "analyze/why/lookup/why_evidence.h"
+#include "analyze/why/lookup/why_full_pool.h"
 #include "analyze/why/lookup/why_go_busy.h"
 #include "analyze/why/lookup/why_lookup.h"
 #include "analyze/why/lookup/why_peers.h"
+#include "analyze/why/lookup/why_pool.h"
 #include "analyze/why/lookup/why_quota.h"
 #include "analyze/why/lookup/why_roots.h"
 #include "analyze/why/lookup/why_signals.h"
@@ -54,6 +56,8 @@ void why_walk_free(struct why_walk *walk)
 	map_free(&walk->go_idle);
 	map_free(&walk->go_idle_stacks);
 	why_peers_free(walk);
+	why_pool_free(walk);
+	why_full_pool_free(walk);
 	map_free(&walk->signals_to);
 	map_free(&walk->cgroups);
 	why_go_answers_free(walk);
@@ -146,6 +150,22 @@ struct contention {
 /* The CPU was idle and woke up late, or the thread was moved there late. */
 #define IDLE_TEXT "the CPU was idle: woken late"
 
+/* The last step, of a thread for whose work another one waits, and its pool has the CPU: that is
+ * the pool's work all the same. */
+static struct why_verdict contention_in_pool(struct why_walk *walk, const struct contention *part)
+{
+	const struct why_stretch *of = part->of;
+	struct why_verdict verdict;
+
+	if (walk->depth < 2 || why_cause_behind(of->link) != WHY_USER_WORK ||
+	    !why_pool_works_for(walk, walk->path[walk->depth - 2].thread, of->thread,
+				part->culprit))
+		return WHY_UNDECIDED;
+	verdict = why_verdict_end(walk, WHY_USER_WORK, part->grade, of->thread, of->link->object);
+	verdict.pool_wait = true;
+	return verdict;
+}
+
 static void add_contention(struct why_walk *walk, const struct contention *part)
 {
 	const struct why_interval *interval = part->of->interval;
@@ -167,7 +187,7 @@ static void add_contention(struct why_walk *walk, const struct contention *part)
 		step->from_cpu = interval->cpu;
 	if (!interval->woken && part->from == interval->from_ts)
 		step->preemptor = interval->by;
-	verdict = part->idle ? why_late_for_room(walk, part->of) : WHY_UNDECIDED;
+	verdict = part->idle ? why_late_for_room(walk, part->of) : contention_in_pool(walk, part);
 	if (verdict.kind != WHY_VERDICT_NONE)
 		return conclude(walk, &verdict);
 	if (model_is_own(walk->model, culprit))

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/why/lookup/why_full_pool.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/why/lookup/why_evidence.h"
+#include "util/memory.h"
+#include "util/search.h"
+#include "util/text.h"
+
+/*
+ * A function in which each thread of a pool takes jobs and does them. Of Python, it has called
+ * another function of Python if it does one; libuv's has not called the function `idle`. The
+ * sources: src/threadpool.c of libuv; Lib/concurrent/futures/thread.py and
+ * Lib/multiprocessing/pool.py of CPython 3.8 to 3.14.
+ */
+struct pool_row {
+	const char *text;
+	const char *function;
+	const char *source; /* the end of its path */
+	const char *idle;   /* NULL: a pool of Python */
+	bool grows;         /* the pool may start threads when it gets jobs */
+};
+
+static const struct pool_row rows[] = {
+	{"libuv's pool", "worker", "src/threadpool.c", "uv_cond_wait", false},
+	{"a ThreadPoolExecutor", "_worker", "concurrent/futures/thread.py", NULL, true},
+	{"a ThreadPool", "worker", "multiprocessing/pool.py", NULL, false},
+};
+#define ROWS (sizeof(rows) / sizeof(rows[0]))
+
+/* ---- stacks ---- */
+
+struct pool_stack {
+	const struct pool_row *row; /* NULL: it is of no pool */
+	bool idle[ROWS];            /* whether the function of that name is on it */
+	bool python;                /* functions of Python were called by that of the row */
+};
+
+static bool is_of_row(const struct stack_frame *frame, const struct pool_row *row)
+{
+	size_t file = frame->file ? strlen(frame->file) : 0, source = strlen(row->source);
+
+	return frame->function && file >= source && !strcmp(frame->function, row->function) &&
+	       !strcmp(frame->file + file - source, row->source) &&
+	       stack_frame_is_python(frame) == !row->idle;
+}
+
+static void take_frame(const struct stack_frame *frame, void *arg)
+{
+	struct pool_stack *stack = arg;
+
+	for (size_t i = 0; i < ROWS && !stack->row; i++) {
+		if (is_of_row(frame, &rows[i]))
+			stack->row = &rows[i];
+		else if (rows[i].idle && frame->function)
+			stack->idle[i] |= !strcmp(frame->function, rows[i].idle);
+	}
+	stack->python |= !stack->row && stack_frame_is_python(frame);
+}
+
+static struct pool_stack stack_of(const struct why_walk *walk, uint32_t number, uint64_t ts)
+{
+	struct pool_stack stack = {0};
+
+	if (number)
+		stack_names_each(walk->names, number, ts, take_frame, &stack);
+	return stack;
+}
+
+static bool has_job(const struct pool_stack *stack)
+{
+	if (!stack->row)
+		return false;
+	return stack->row->idle ? !stack->idle[stack->row - rows] : stack->python;
+}
+
+/* ---- the threads of a process ---- */
+
+/* So many stacks of a thread are searched for the function of a pool. */
+#define STACKS_MAX 8
+/* Of a process with more threads, no pool is known. */
+#define THREADS_MAX 256
+
+struct pool_thread {
+	uint32_t thread;
+	const struct pool_row *row; /* NULL: none is known */
+	bool unknown;               /* none of its stacks is known */
+	uint64_t busy_ns;           /* it had a job, or waited for a CPU with one */
+};
+
+struct members {
+	const struct why_walk *walk;
+	struct pool_thread list[THREADS_MAX];
+	uint32_t count;
+	bool any;        /* the pool of one is known */
+	bool cut;        /* the process has more threads */
+	struct map jobs; /* user stack → whether it shows a job */
+};
+
+/* Takes one more stack of a thread. Returns whether its pool is known by now. */
+static bool take_stack(const struct why_walk *walk, struct pool_thread *thread, uint32_t stack,
+		       uint64_t ts)
+{
+	thread->unknown &= !stack;
+	thread->row = stack_of(walk, stack, ts).row;
+	return thread->row;
+}
+
+static struct pool_thread pool_thread_of(const struct why_walk *walk, uint32_t number)
+{
+	const struct model_wait *waits = walk->model->waits.data;
+	const struct model_sample *samples = walk->model->samples.data;
+	size_t wait_count = walk->model->waits.len, sample_count = walk->model->samples.len;
+	size_t first = lower_bound(wait_count, i, waits[i].thread < number);
+	struct pool_thread thread = {.thread = number, .unknown = true};
+
+	for (size_t i = first; i < wait_count && i - first < STACKS_MAX; i++)
+		if (waits[i].thread != number ||
+		    take_stack(walk, &thread, waits[i].user_stack, waits[i].from_ts))
+			break;
+	if (thread.row)
+		return thread;
+	first = lower_bound(sample_count, i, samples[i].thread < number);
+	for (size_t i = first; i < sample_count && i - first < STACKS_MAX; i++)
+		if (samples[i].thread != number ||
+		    take_stack(walk, &thread, samples[i].user_stack, samples[i].ts))
+			break;
+	return thread;
+}
+
+static void find_members(struct members *members, uint32_t pid)
+{
+	const struct why_walk *walk = members->walk;
+	const struct model_thread *threads = walk->model->threads.data;
+	size_t first = why_threads_of(walk, pid);
+
+	for (size_t at = first; at < walk->model->threads.len; at++) {
+		uint32_t thread = walk->by_pid[at];
+		struct pool_thread found;
+
+		if (threads[thread].pid != pid)
+			return;
+		members->cut = at - first == THREADS_MAX;
+		if (members->cut)
+			return;
+		if (!threads[thread].traced || threads[thread].tid == pid)
+			continue;
+		found = pool_thread_of(walk, thread);
+		members->any |= found.row != NULL;
+		if (found.row || found.unknown)
+			members->list[members->count++] = found;
+	}
+}
+
+/* ---- what they did ---- */
+
+static struct pool_thread *member_of(struct members *members, uint32_t thread)
+{
+	for (uint32_t i = 0; i < members->count; i++)
+		if (members->list[i].thread == thread)
+			return &members->list[i];
+	return NULL;
+}
+
+static bool shows_job(struct members *members, const struct model_wait *wait)
+{
+	uint32_t known = map_get(&members->jobs, wait->user_stack);
+	struct pool_stack stack;
+
+	if (known != MAP_NONE)
+		return known;
+	stack = stack_of(members->walk, wait->user_stack, wait->from_ts);
+	map_put(&members->jobs, wait->user_stack, has_job(&stack));
+	return has_job(&stack);
+}
+
+/* All these pools wait for jobs at a futex. Without a stack, such a wait may be for a lock. */
+static bool is_busy(struct members *members, const struct model_interval *interval)
+{
+	const struct model_wait *wait;
+
+	if (interval->state != WAFFLE_THREAD_BLOCKED)
+		return true;
+	if (interval->syscall != members->walk->intervals.futex)
+		return interval->syscall >= 0;
+	wait = model_wait_at(members->walk->model, interval->thread, interval->from_ts);
+	return wait && shows_job(members, wait);
+}
+
+static int add_busy(const struct model_interval *interval, void *arg)
+{
+	struct members *members = arg;
+	struct pool_thread *member = member_of(members, interval->thread);
+
+	if (member && is_busy(members, interval))
+		member->busy_ns += interval->to_ts - interval->from_ts;
+	return 0;
+}
+
+/* ---- pools ---- */
+
+/* A thread is always busy if it has a job for all but this part of the time. */
+#define IDLE_PARTS 20
+
+/* The least time for which a thread of a pool had a job. */
+static uint64_t least_busy(const struct members *members, const struct pool_row *row,
+			   uint32_t *count)
+{
+	uint64_t least_ns = UINT64_MAX;
+
+	*count = 0;
+	for (uint32_t i = 0; i < members->count; i++) {
+		if (members->list[i].row != row)
+			continue;
+		(*count)++;
+		if (members->list[i].busy_ns < least_ns)
+			least_ns = members->list[i].busy_ns;
+	}
+	return *count ? least_ns : 0;
+}
+
+/* Returns the text of a pool in why.texts. */
+static uint32_t text_of(struct why_walk *walk, const struct pool_row *row, uint32_t first,
+			uint32_t count)
+{
+	const struct model *model = walk->model;
+	const char *name = model_thread_name(model, first);
+	const char *end = row->grows ? ", unless the pool grows" : "";
+	uint32_t tid = model_pid_real(model, model->threads.data[first].tid);
+	char text[256];
+	int len;
+
+	if (count == 1)
+		len = snprintf(text, sizeof(text),
+			       "the only thread of %s, %.64s (%" PRIu32
+			       "), is always busy: a further job waits for it%s",
+			       row->text, name, tid, end);
+	else
+		len = snprintf(text, sizeof(text),
+			       "all %" PRIu32 " threads of %s, such as %.64s (%" PRIu32
+			       "), are always busy: a further job waits for one of them%s",
+			       count, row->text, name, tid, end);
+	return strtab_put(walk->why->texts, text, (size_t)len);
+}
+
+static bool is_like(const struct model *model, uint32_t a, uint32_t b)
+{
+	return !text_compare_without_numbers(model_thread_name(model, a),
+					     model_thread_name(model, b));
+}
+
+/* Whether a thread that may be of the pool, by its name, has no known stack. */
+static bool may_have_more(const struct members *members, const struct pool_row *row)
+{
+	const struct pool_thread *list = members->list;
+
+	for (uint32_t i = 0; i < members->count; i++)
+		for (uint32_t k = 0; list[i].row == row && k < members->count; k++)
+			if (list[k].unknown &&
+			    is_like(members->walk->model, list[i].thread, list[k].thread))
+				return true;
+	return false;
+}
+
+static void add_pool(struct why_walk *walk, const struct members *members,
+		     const struct pool_row *row)
+{
+	uint64_t length = walk->model->end_ts - walk->model->start_ts;
+	uint32_t count, text = 0;
+
+	if (least_busy(members, row, &count) < length - length / IDLE_PARTS || !count ||
+	    may_have_more(members, row))
+		return;
+	for (uint32_t i = 0; i < members->count; i++) {
+		if (members->list[i].row != row)
+			continue;
+		if (!text)
+			text = text_of(walk, row, members->list[i].thread, count);
+		map_put(&walk->full_pools, members->list[i].thread, text);
+	}
+}
+
+/* A pool whose records were dropped may have been idle meanwhile. */
+static void find_pools(struct why_walk *walk, uint32_t pid)
+{
+	struct members *members;
+
+	map_put(&walk->full_known, pid, 1);
+	if (!walk->names ||
+	    windows_touch(&walk->losses, walk->model->start_ts, walk->model->end_ts))
+		return;
+	members = memory_zeroed(1, sizeof(*members));
+	members->walk = walk;
+	find_members(members, pid);
+	if (members->any && !members->cut) {
+		model_each_interval_by_thread(walk->model, add_busy, members);
+		for (size_t i = 0; i < ROWS; i++)
+			add_pool(walk, members, &rows[i]);
+	}
+	map_free(&members->jobs);
+	free(members);
+}
+
+uint32_t why_full_pool_text(struct why_walk *walk, uint32_t thread)
+{
+	uint32_t pid, text;
+
+	if (!model_is_traced(walk->model, thread))
+		return 0;
+	pid = walk->model->threads.data[thread].pid;
+	if (map_get(&walk->full_known, pid) == MAP_NONE)
+		find_pools(walk, pid);
+	text = map_get(&walk->full_pools, thread);
+	return text == MAP_NONE ? 0 : text;
+}
+
+void why_full_pool_free(struct why_walk *walk)
+{
+	map_free(&walk->full_pools);
+	map_free(&walk->full_known);
+}
