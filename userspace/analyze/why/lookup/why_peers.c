@@ -40,6 +40,36 @@ static bool split(const char *detail, struct ends *ends)
 	return true;
 }
 
+#define EVENTFD "anon_inode:[eventfd]"
+
+/* The text of a connection: of the object, or of the only one in a list whose other descriptors are
+ * eventfds, through which threads of the same process wake the one that polls them. "": it is none.
+ */
+static const char *connection_of(const struct store_object *object)
+{
+	const char *item = strstr(object->name, DESCRIPTOR_LIST), *found = NULL;
+
+	if (!item)
+		return object->detail;
+	for (item += strlen(DESCRIPTOR_LIST); *item;) {
+		size_t len = strcspn(item, ",");
+
+		if (!found && memmem(item, len, DESCRIPTOR_BETWEEN, strlen(DESCRIPTOR_BETWEEN)))
+			found = item;
+		else if (len != strlen(EVENTFD) || !text_begins(item, EVENTFD))
+			return "";
+		item += len + strspn(item + len, ", ");
+	}
+	return found && !text_begins(object->name, DESCRIPTOR_MANY) ? found : "";
+}
+
+bool why_is_connection(const struct store_object *object)
+{
+	struct ends ends;
+
+	return split(connection_of(object), &ends);
+}
+
 static int compare_part(const char *a, size_t a_len, const char *b, size_t b_len)
 {
 	if (a_len != b_len)
@@ -234,7 +264,7 @@ bool why_may_be_remote(const struct store_object *object)
 	const char *colon, *remote;
 	struct ends ends;
 
-	if (!object || !split(object->detail, &ends))
+	if (!object || !split(connection_of(object), &ends))
 		return false;
 	colon = memrchr(ends.local, ':', ends.local_len);
 	remote = memrchr(ends.remote, ':', ends.remote_len);
@@ -302,7 +332,7 @@ uint32_t why_socket_other_end(struct why_walk *walk, const struct store_object *
 	struct ends wanted, ends;
 	size_t first;
 
-	if (!split(object->detail, &wanted))
+	if (!split(connection_of(object), &wanted))
 		return MODEL_NONE;
 	wanted.host = store_pid_host(object->pid);
 	first = lower_bound(walk->sockets.len, i,
@@ -370,7 +400,7 @@ enum why_tcp_side why_socket_side(const struct why_walk *walk, const struct stor
 	struct ends own, other;
 	bool low, other_low;
 
-	if (!split(object->detail, &own))
+	if (!split(connection_of(object), &own))
 		return strncmp(object->detail, "tcp", strlen("tcp")) ? WHY_SIDE_UNKNOWN
 								     : WHY_SIDE_SERVER;
 	own.host = store_pid_host(object->pid);
@@ -565,7 +595,7 @@ uint32_t why_socket_server(const struct why_walk *walk, const struct store_objec
 	struct ends ends;
 	uint32_t found;
 
-	if (!object || !split(object->detail, &ends) || !ends.remote_len)
+	if (!object || !split(connection_of(object), &ends) || !ends.remote_len)
 		return MODEL_NONE;
 	ends.host = store_pid_host(object->pid);
 	ends.local = ends.remote;
@@ -610,7 +640,7 @@ uint32_t why_socket_peer(struct why_walk *walk, const struct store_object *objec
 {
 	uint32_t peer;
 
-	if (!object || !*object->detail)
+	if (!object || (!*object->detail && !why_is_connection(object)))
 		return MODEL_NONE;
 	peer = map_get(&walk->peers, (uintptr_t)object);
 	if (peer == MAP_NONE) {
