@@ -445,6 +445,39 @@ def test_a_loop_that_waits_for_a_stopped_process_names_it(waffle, start):
     assert "stopped" not in [cause["cause"] for cause in proxied["causes"]]
 
 
+ASLEEP = """
+import socket, time
+listener = socket.create_server(("127.0.0.1", 0))
+print("ready", listener.getsockname()[1], flush=True)
+connection, _ = listener.accept()
+time.sleep(1000)
+"""
+POLLS_WITH_EVENTFD = """
+import os, select, socket, sys
+poll = select.poll()
+server = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+poll.register(server, select.POLLIN)
+poll.register(os.eventfd(0), select.POLLIN)
+print("ready", flush=True)
+poll.poll()
+"""
+
+
+def test_a_poll_of_a_connection_and_an_eventfd_goes_on_with_the_server(waffle, start):
+    """As the runtime of Ruby polls, since before the capture."""
+    server = start(sys.executable, "-c", ASLEEP)
+    client = start(sys.executable, "-c", POLLS_WITH_EVENTFD, server.until("ready"))
+    client.until("ready")
+    for program in (client, server):
+        wait_until(lambda task=pathlib.Path(f"/proc/{program.pid}"): state_of(task) == BLOCKED, "blocked")
+    path = waffle.path()
+    waffle.ok("attach", "--pid", client.pid, "--pid", server.pid, "--duration", "300ms", "-o", path, "--no-report",
+              "--stacks", "sched")
+    [instance] = asker(waffle)(path, "--thread", client.pid)["instances"]
+    cause = instance["causes"][0]
+    assert (cause["cause"], cause["grade"], cause["culprit"]["tid"]) == ("sleep", "likely", server.pid)
+
+
 LEFT = """
 import os, select, sys, threading, time
 print("ready", flush=True)

@@ -38,7 +38,7 @@ static void ends(struct capture *capture, uint32_t tid, const char *comm, uint64
 	capture_add(capture, &gone);
 }
 
-static void check_printed(const struct model *model, const char *expected)
+static void check_killed(const struct model *model, const char *expected)
 {
 	char *printed = NULL;
 	size_t len = 0;
@@ -53,7 +53,7 @@ static void check_printed(const struct model *model, const char *expected)
 
 static void check(struct capture *capture, const char *expected)
 {
-	check_printed(capture_load(capture, END_TS), expected);
+	check_killed(capture_load(capture, END_TS), expected);
 	capture_free(capture);
 }
 
@@ -120,11 +120,11 @@ static void test_the_fourth_group_and_more_are_summed_up(void **state)
 	assert_int_equal(list.data[0].count, 2);
 	assert_int_equal(list.data[0].lived_ns, 0);
 	vec_free(&list);
-	check_printed(capture.model,
-		      "2 processes named d, children of keeper (10), were ended by SIGABRT\n"
-		      "a (20), child of keeper (10), was ended by SIGABRT\n"
-		      "b (21), child of keeper (10), was ended by SIGABRT\n"
-		      "2 other processes were ended by a signal\n");
+	check_killed(capture.model,
+		     "2 processes named d, children of keeper (10), were ended by SIGABRT\n"
+		     "a (20), child of keeper (10), was ended by SIGABRT\n"
+		     "b (21), child of keeper (10), was ended by SIGABRT\n"
+		     "2 other processes were ended by a signal\n");
 	capture_free(&capture);
 }
 

@@ -428,20 +428,6 @@ static void test_spans_of_unknown_length_come_last_where_records_were_lost(void 
 	done(&capture, why);
 }
 
-static void check_printed(const struct why *why, const char *text)
-{
-	const struct why_view view = {0};
-	char *printed = NULL;
-	size_t len = 0;
-	FILE *out = open_memstream(&printed, &len);
-
-	why_print_text(why, &view, out);
-	fclose(out);
-	if (!strstr(printed, text))
-		fail_msg("not printed: %s\nbut:\n%s", text, printed);
-	free(printed);
-}
-
 /* A waits for a mutex or a condition variable until B, which has slept meanwhile, wakes it. */
 static struct why *ask_who_sleeps(struct capture *capture, const struct turn out,
 				  struct stack_names *names)

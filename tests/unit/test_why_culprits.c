@@ -29,20 +29,6 @@ static void begin(struct capture *capture)
 	capture_span(capture, 1000, 11, 1);
 }
 
-static void check_printed(const struct why *why, const char *text)
-{
-	const struct why_view view = {0};
-	char *printed = NULL;
-	size_t len = 0;
-	FILE *out = open_memstream(&printed, &len);
-
-	why_print_text(why, &view, out);
-	fclose(out);
-	if (!strstr(printed, text))
-		fail_msg("not printed: %s\nbut:\n%s", text, printed);
-	free(printed);
-}
-
 static yajl_val json_of(const struct why *why)
 {
 	const struct why_view view = {0};

@@ -309,11 +309,60 @@ static uint32_t explained_of(const char *command)
 	return query.tid;
 }
 
+#define NOBODY UINT32_MAX
+
+/* What thread 10 does for 8 of 10 ms, while thread 40 is the busiest one. */
+struct beside {
+	int call;
+	uint32_t waker;  /* 0: its own timer; NOBODY: it waits to the end */
+	unsigned sleeps; /* that long time is of so many */
+};
+
+/* Returns the thread that is explained. */
+static uint32_t explained_beside(const struct beside *beside)
+{
+	struct capture capture = {0};
+	struct why_query query = {0};
+	uint64_t ts = CAPTURE_START + 3, ns = 8 * MS / beside->sleeps;
+
+	begin(&capture, 1);
+	gets(&capture, CAPTURE_START, 3, 0, 40, 0, 0, 0);
+	gets(&capture, CAPTURE_START + 1, 2, 0, 20, 0, 0, 0);
+	gets(&capture, CAPTURE_START + 2, 1, 0, 10, 0, 0, 0);
+	for (unsigned i = 0; i < beside->sleeps; i++, ts += ns) {
+		waits(&capture, ts, 1, 10, 0, S, beside->call, 0, 0, 0);
+		if (beside->waker == NOBODY)
+			break;
+		gets(&capture, ts + ns - 2000, 1, 0, 10, beside->waker, ts + ns - 2000,
+		     beside->waker ? 0 : HARD);
+	}
+	if (beside->waker != NOBODY)
+		waits(&capture, ts, 1, 10, 0, S, NR_POLL, 0, 0, 0);
+	waits(&capture, CAPTURE_START + 9 * MS, 2, 20, 0, S, NR_POLL, 0, 0, 0);
+	assert_int_equal(why_busiest_program(&query, capture_load(&capture, END)), 0);
+	assert_int_equal(query.first, query.tid == 10);
+	capture_free(&capture);
+	return query.tid;
+}
+
 static void test_who_asks_redis_for_work_is_not_held_up(void **state)
 {
 	(void)state;
 	assert_int_equal(explained_of("RESP GET"), 11);
 	assert_int_equal(explained_of("RESP BLPOP"), 12);
+}
+
+static void test_first_process_comes_before_a_busy_one_that_it_does_not_wait_for(void **state)
+{
+	(void)state;
+	assert_int_equal(explained_beside(&(struct beside){NR_READ, 20, 1}), 10);
+	assert_int_equal(explained_beside(&(struct beside){NR_READ, 40, 1}), 40);
+	assert_int_equal(explained_beside(&(struct beside){NR_NANOSLEEP, 0, 1}), 10);
+	/* It polls, or has nothing to do. */
+	assert_int_equal(explained_beside(&(struct beside){NR_NANOSLEEP, 0, 20}), 40);
+	assert_int_equal(explained_beside(&(struct beside){NR_EPOLL_WAIT, 0, 1}), 40);
+	/* It may wait for the busy one. */
+	assert_int_equal(explained_beside(&(struct beside){NR_RECVFROM, NOBODY, 1}), 40);
 }
 
 int main(void)
@@ -322,6 +371,8 @@ int main(void)
 		cmocka_unit_test(test_first_process_comes_before_requests_of_others),
 		cmocka_unit_test(test_who_asks_redis_for_work_is_not_held_up),
 		cmocka_unit_test(test_first_process_that_hangs_comes_before_idle_ones),
+		cmocka_unit_test(
+			test_first_process_comes_before_a_busy_one_that_it_does_not_wait_for),
 		cmocka_unit_test(
 			test_a_process_that_was_not_named_is_not_explained_though_it_works),
 		cmocka_unit_test(test_a_waker_is_followed_since_it_is_recorded_and_not_before),

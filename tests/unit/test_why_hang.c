@@ -1349,6 +1349,72 @@ static void test_a_wait_for_an_answer_goes_on_with_the_process_at_the_other_end(
 	}
 }
 
+static void waited_within(struct capture *capture, uint64_t from_ts, uint64_t ts, uint32_t tid,
+			  uint32_t user_stack)
+{
+	capture_add(capture, &(struct waffle_rec_wait){.rec = {ts, tid, WAFFLE_REC_WAIT, 0},
+						       .from_ts = from_ts,
+						       .user_stack = user_stack});
+}
+
+/* A program polls a connection and an eventfd by which its own threads wake it. The server waits
+ * for a lock of PostgreSQL, and wakes up once to look for a deadlock. */
+static void test_a_poll_of_one_connection_goes_on_with_the_server_and_its_lock(void **state)
+{
+	static const struct {
+		const char *list, *cause, *grade, *object;
+	} rows[] = {
+		{"2 descriptors: tcp 127.0.0.1:5 <-> 127.0.0.1:80, anon_inode:[eventfd]", "lock",
+		 "likely", "a lock in PostgreSQL"},
+		{"2 descriptors: anon_inode:[eventfd], tcp 127.0.0.1:5 <-> 127.0.0.1:80", "lock",
+		 "likely", "a lock in PostgreSQL"},
+		{"2 descriptors: pipe:[4], tcp 127.0.0.1:5 <-> 127.0.0.1:80", "unknown", "unknown",
+		 "2 descriptors: pipe:[4], tcp 127.0.0.1:5 <-> 127.0.0.1:80"},
+		{"2 descriptors: tcp 127.0.0.1:5 <-> 127.0.0.1:80, tcp 127.0.0.1:6 <-> "
+		 "127.0.0.1:80",
+		 "unknown", "unknown",
+		 "2 descriptors: tcp 127.0.0.1:5 <-> 127.0.0.1:80, tcp 127.0.0.1:6 <-> "
+		 "127.0.0.1:80"},
+		{"many descriptors: tcp 127.0.0.1:5 <-> 127.0.0.1:80, anon_inode:[eventfd]",
+		 "unknown", "unknown",
+		 "many descriptors: tcp 127.0.0.1:5 <-> 127.0.0.1:80, anon_inode:[eventfd]"},
+	};
+	const uint64_t looks_ts = CAPTURE_START + (END_TS - CAPTURE_START) / 2;
+	struct store_object far = {.pid = 20,
+				   .ino = 2,
+				   .name = "socket:[2]",
+				   .detail = "tcp 127.0.0.1:80 <-> 127.0.0.1:5"};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		struct error err = ERROR_INIT;
+		struct capture capture;
+		struct why *why;
+
+		capture_begin(&capture, true);
+		stacks_add(&capture);
+		process_add(&capture, 10, 1, "t");
+		process_add(&capture, 20, 1, "t");
+		object(&capture, rows[i].list, "");
+		capture_must(store_writer_add_object(capture.writer, &far, &err), err);
+		waits(&capture, CAPTURE_START, 0, 20, 0, S, NR_EPOLL_WAIT, 7, 0, 0);
+		waits(&capture, CAPTURE_START, 3, 10, 0, S, NR_POLL, 0x7000, 2, 0);
+		gets(&capture, looks_ts, 0, 0, 20, 0, looks_ts, SOFT);
+		waits(&capture, looks_ts, 0, 20, 0, S, NR_EPOLL_WAIT, 7, 0, 0);
+		waited_within(&capture, CAPTURE_START, looks_ts, 20, PROGRAM);
+		waited_within(&capture, looks_ts, END_TS, 20, PROGRAM);
+		wait_details(&capture, CAPTURE_START, END_TS, 10, 1, 0, 0);
+		why = ask(&capture, END_TS,
+			  &(struct why_query){.tid = 10,
+					      .from_ts = CAPTURE_START,
+					      .to_ts = END_TS,
+					      .names = &names});
+		check_part(why, 0, rows[i].cause, END_TS - CAPTURE_START, 0, rows[i].grade,
+			   rows[i].object);
+		done(&capture, why);
+	}
+}
+
 /* A poll() of pipes whose other ends one process holds goes on with that process, if it is traced.
  * One of other lists says what it polls. */
 static void test_a_poll_of_pipes_goes_on_with_the_process_at_all_other_ends(void **state)
@@ -1943,6 +2009,8 @@ int main(void)
 		cmocka_unit_test(test_a_mutex_whose_owner_has_ended_is_never_released),
 		cmocka_unit_test(test_open_waits_have_the_file_that_was_read_at_the_end),
 		cmocka_unit_test(test_a_wait_goes_on_with_the_only_other_thread_that_hangs),
+		cmocka_unit_test(
+			test_a_poll_of_one_connection_goes_on_with_the_server_and_its_lock),
 		cmocka_unit_test(test_a_poll_of_pipes_goes_on_with_the_process_at_all_other_ends),
 		cmocka_unit_test(test_processes_may_wait_for_each_other_at_files),
 		cmocka_unit_test(test_a_wait_for_the_lock_of_a_file_goes_on_with_its_holder),

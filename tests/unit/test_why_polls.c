@@ -372,6 +372,74 @@ static void test_locks_of_postgresql_are_known_by_their_functions(void **state)
 		      "socket");
 }
 
+/* Thread 11 waits five times for 10 ms, and each time another thread wakes it, which has run until
+ * then. The waits have these stacks, 0: none. That of the last wake-up may show a lock. */
+static void begin_turns(struct capture *capture, const uint32_t *stacks, bool releases)
+{
+	static const char *const release[] = {"ProcLockWakeup (x.c:1)", "LockRelease (x.c:1)"};
+	static const char *const row[] = {"ProcSleep (x.c:1)", "heap_update (x.c:1)"};
+	static const char *const other[] = {"WaitLatch (x.c:1)"};
+
+	begin(capture);
+	deep_stack(capture, 2, row, 2);
+	deep_stack(capture, 3, other, 1);
+	deep_stack(capture, 4, release, 2);
+	object(capture, "anon_inode:[signalfd]", "");
+	for (uint32_t i = 0; i < 5; i++) {
+		named(capture, 12 + i, CAPTURE_PID, (const char[]){'a' + (char)i, 0});
+		gets(capture, 1000, (uint16_t)(2 + i), 0, 12 + i, 0, 0, 0);
+	}
+	for (uint32_t i = 0; i < 5; i++) {
+		uint64_t from = (1 + 10 * i) * MS, to = from + 10 * MS;
+
+		waits(capture, from, 1, 11, 0, S, NR_EPOLL_WAIT, 4, 1, 0);
+		gets(capture, to, 1, 0, 11, 12 + i, to, 0);
+		capture_add(capture, &(struct waffle_rec_wait){.rec = {to, 11, WAFFLE_REC_WAIT, 0},
+							       .from_ts = from,
+							       .object = 1,
+							       .user_stack = stacks[i]});
+	}
+	if (releases)
+		capture_add(capture,
+			    &(struct waffle_rec_wake){.rec = {51 * MS, 16, WAFFLE_REC_WAKE, 0},
+						      .woken_tid = 11,
+						      .user_stack = 4});
+}
+
+/* One lock whose holders do different things may be in no cause of its own. */
+static void test_waits_without_a_stack_are_for_the_lock_that_others_show(void **state)
+{
+	static const struct {
+		uint32_t stacks[5];
+		uint64_t ms;
+		bool releases;
+	} rows[] = {
+		{{2, 2, 2, 0, 0}, 50, false}, {{2, 2, 2, 0, 0}, 50, true},
+		{{2, 2, 0, 0, 0}, 20, false}, {{2, 2, 2, 3, 0}, 30, false},
+		{{3, 3, 3, 0, 0}, 0, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct stack_names *names;
+		struct capture capture;
+		struct why *why;
+
+		begin_turns(&capture, rows[i].stacks, rows[i].releases);
+		why = ask_named(&capture, 51, &names);
+		assert_int_equal(why->instances.data[0].lock_count, rows[i].ms != 0);
+		if (rows[i].ms) {
+			assert_int_equal(why->locks.data[0].ns, rows[i].ms * MS);
+			assert_string_equal(strtab_get(why->texts, why->locks.data[0].lock),
+					    "the lock of a row in PostgreSQL");
+		}
+		if (rows[i].ms == 50)
+			check_printed(why, "  in waits for locks: 100.0 % the lock of a row in "
+					   "PostgreSQL\n");
+		done_named(&capture, why, names);
+	}
+}
+
 static void test_the_busy_handler_of_sqlite_waits_for_a_lock(void **state)
 {
 	struct capture capture;
@@ -642,6 +710,7 @@ int main(void)
 		cmocka_unit_test(
 			test_a_thread_that_waits_in_the_call_between_its_sleeps_does_not_poll),
 		cmocka_unit_test(test_locks_of_postgresql_are_known_by_their_functions),
+		cmocka_unit_test(test_waits_without_a_stack_are_for_the_lock_that_others_show),
 		cmocka_unit_test(test_the_busy_handler_of_sqlite_waits_for_a_lock),
 		cmocka_unit_test(test_threads_of_a_pool_that_sleep_in_one_place_are_one_cause),
 		cmocka_unit_test(

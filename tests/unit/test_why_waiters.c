@@ -189,6 +189,67 @@ static void test_a_thread_that_waits_for_signals_with_a_timeout_is_not_listed(vo
 	capture_free(&capture);
 }
 
+static uint32_t lock_function(void *arg, uint32_t stack, uint64_t ts, const char **functions,
+			      uint32_t max)
+{
+	(void)ts;
+	functions[0] = arg;
+	return stack && max;
+}
+
+/* How many wait, if a process with this title waits for signals until thread 12 sends one; with
+ * a lock, because it waits for that. */
+static size_t waiting_with_title(const char *title, bool lock)
+{
+	const struct store_process process = {20, 1, CAPTURE_START, title};
+	const struct store_stack stack = {
+		.pid = 20, .addresses = &(uint64_t){0x400000}, .count = 1};
+	struct stack_names names = {.arg = "LWLockAcquire", .functions = lock_function};
+	struct why_query query = {.tid = 12, .names = lock ? &names : NULL};
+	struct error err = ERROR_INIT;
+	struct capture capture = {0};
+	struct why_waiters waiters;
+	size_t count;
+
+	begin(&capture);
+	capture_must(store_writer_add_process(capture.writer, &process, &err), err);
+	capture_must(store_writer_add_stack(capture.writer, &stack, &err), err);
+	named(&capture, 20, 20, "postgres");
+	gets(&capture, 2 * US, 3, 0, 20, 0, 0, 0);
+	waits(&capture, 1 * MS, 3, 20, 0, S, NR_EPOLL_WAIT, 3, 0, 0);
+	gets(&capture, 6 * MS, 3, 0, 20, 12, 6 * MS, 0);
+	capture_add(&capture, &(struct waffle_rec_wait){.rec = {6 * MS, 20, WAFFLE_REC_WAIT, 0},
+							.from_ts = 1 * MS,
+							.user_stack = 1});
+	capture_load(&capture, 10 * MS);
+	query.from_ts = capture.model->start_ts;
+	query.to_ts = capture.model->end_ts;
+	capture_must(why_waiters_find(&waiters, capture.model, &query, &err), err);
+	count = waiters.list.len;
+	why_waiters_free(&waiters);
+	capture_free(&capture);
+	return count;
+}
+
+/* A session of any user and database may wait for another one. */
+static void test_background_processes_of_postgresql_are_not_listed(void **state)
+{
+	(void)state;
+	assert_int_equal(waiting_with_title("postgres: walwriter ", false), 0);
+	assert_int_equal(waiting_with_title("postgres: main: checkpointer ", false), 0);
+	assert_int_equal(waiting_with_title("postgres: archiver last was 0001", false), 0);
+	assert_int_equal(waiting_with_title("postgres: logger shop [local] UPDATE", false), 1);
+	assert_int_equal(waiting_with_title("postgres: app shop 10.0.0.1(50000) idle", false), 1);
+	assert_int_equal(waiting_with_title("postgres: startup recovering 0001", false), 1);
+	assert_int_equal(waiting_with_title("walwriter", false), 1);
+}
+
+static void test_a_background_process_that_waits_for_a_lock_is_listed(void **state)
+{
+	(void)state;
+	assert_int_equal(waiting_with_title("postgres: checkpointer ", true), 1);
+}
+
 static void waiters_free(struct why_waiters *waiters, struct capture *capture)
 {
 	why_waiters_free(waiters);
@@ -507,6 +568,8 @@ int main(void)
 		cmocka_unit_test(test_servers_that_wait_for_a_request_are_not_listed),
 		cmocka_unit_test(test_workers_of_a_server_that_waits_for_any_client_are_not_listed),
 		cmocka_unit_test(test_a_thread_that_waits_for_signals_with_a_timeout_is_not_listed),
+		cmocka_unit_test(test_background_processes_of_postgresql_are_not_listed),
+		cmocka_unit_test(test_a_background_process_that_waits_for_a_lock_is_listed),
 		cmocka_unit_test(test_one_thread_has_nobody_that_waits),
 		cmocka_unit_test(test_threads_of_a_pool_share_a_line_that_counts_them),
 	};

@@ -370,4 +370,19 @@ static inline void done(struct capture *capture, struct why *why)
 	capture_free(capture);
 }
 
+/* Checks that the text of the answer has this part. */
+static inline void check_printed(const struct why *why, const char *text)
+{
+	const struct why_view view = {0};
+	char *printed = NULL;
+	size_t len = 0;
+	FILE *out = open_memstream(&printed, &len);
+
+	why_print_text(why, &view, out);
+	fclose(out);
+	if (!strstr(printed, text))
+		fail_msg("not printed: %s\nbut:\n%s", text, printed);
+	free(printed);
+}
+
 #endif

@@ -325,6 +325,7 @@ void why_free(struct why *why)
 	vec_free(&why->instances);
 	vec_free(&why->parts);
 	vec_free(&why->steps);
+	vec_free(&why->locks);
 	vec_free(&why->places);
 	sample_places_free(why->sample_places);
 	vec_free(&why->records);

@@ -227,23 +227,28 @@ static uint32_t stuck_thread(const struct why_hangs *hangs, const struct model *
 	return found;
 }
 
-/* If the busiest thread is next to idle, a thread that hangs takes its place; or, if it is of
- * another process, a thread of the first one that the user named. */
+/* If the busiest thread is of another process than the first one that the user named, and that one
+ * does not wait for it, a thread of the first process takes its place. If the busiest thread is
+ * next to idle, so does one that hangs. */
 static void choose_other(struct why_query *query, const struct model *model,
 			 const struct model_thread *busiest)
 {
 	uint64_t length = length_of(model);
+	bool of_first = why_is_of_first(model, (uint32_t)(busiest - model->threads.data));
 	struct why_hangs hangs;
 	uint32_t stuck;
 
-	if (busiest->running_ns > length / IDLE_PARTS || busiest->blocked_ns < length / 2)
+	if (busiest->running_ns > length / IDLE_PARTS || busiest->blocked_ns < length / 2) {
+		if (!of_first)
+			why_first_before_busy(query, model, busiest->tid);
 		return;
+	}
 	why_hangs_find(&hangs, model, query->names);
 	stuck = stuck_thread(&hangs, model, query->names);
 	if (stuck != MODEL_NONE) {
 		choose(query, model, &model->threads.data[stuck]);
 		query->stuck = true;
-	} else if (!why_is_of_first(model, (uint32_t)(busiest - model->threads.data))) {
+	} else if (!of_first) {
 		why_first_before_idle(query, model, &hangs);
 	}
 	why_hangs_free(&hangs);

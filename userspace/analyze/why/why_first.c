@@ -13,10 +13,14 @@
 /* A thread explains its process if it works, or is held up, for one of this many parts of the
  * capture. */
 #define HELD_PARTS 2
+/* It has to do with another one if its waits lead there for this part of its time. */
+#define WAITS_PARTS 10
 
 struct first {
 	uint32_t pid;
-	bool descendants; /* they count as well */
+	uint32_t busy_tid; /* nothing is explained if a thread waits for this one; 0: none */
+	bool descendants;  /* they count as well */
+	bool sleeps;       /* its own sleeps do, too */
 	struct stack_names *names;
 	uint64_t least_ns; /* a thread has to work or be held up for so long */
 };
@@ -50,15 +54,20 @@ static bool asks_for_work(const struct why *why, const struct why_part *part)
 	       why_request_is_for_work(model, part->span);
 }
 
-/* Whether a thread only lets time pass, or nothing is known of its wait. */
-static bool is_pause(const struct why_part *part, uint32_t thread)
+/* Whether a thread only lets time pass, or nothing is known of its wait. While it polls, it waits
+ * for something else. */
+static bool is_pause(const struct why_part *part, uint32_t thread, const struct first *first)
 {
+	/* It may be for the busy thread. */
+	if (first->busy_tid && part->grade == WHY_GRADE_UNKNOWN)
+		return true;
 	switch (part->cause) {
 	case WHY_UNKNOWN:
 	case WHY_INTERRUPT:
 	case WHY_IDLE:
 		return true;
 	case WHY_SLEEP:
+		return part->thread == thread && (!first->sleeps || part->polls.sleeps);
 	case WHY_TIMER:
 		return part->thread == thread;
 	default:
@@ -92,7 +101,7 @@ static struct first_held held_of(const struct why *why, const struct why_instanc
 		const struct why_part *part = &why->parts.data[instance->part + i];
 		const struct why_step *step = &why->steps.data[part->step];
 
-		if (is_pause(part, instance->thread) || why_waits_for_work(why, part, 0) ||
+		if (is_pause(part, instance->thread, first) || why_waits_for_work(why, part, 0) ||
 		    asks_for_work(why, part) ||
 		    (!first->descendants && is_for_descendant(why, part)))
 			continue;
@@ -139,12 +148,42 @@ static uint32_t held_thread(const struct why *why, const struct first *first)
 	return found;
 }
 
+/* Whether a thread's chains lead to the busy one, or on from it, for long enough. */
+static bool waits_for_busy(const struct why *why)
+{
+	for (size_t i = 0; i < why->instances.len; i++) {
+		const struct why_instance *instance = &why->instances.data[i];
+		uint64_t ns = 0;
+
+		for (uint32_t k = 0; k < instance->part_count; k++)
+			ns += why->parts.data[instance->part + k].through_ns;
+		if (ns && ns >= (instance->to_ts - instance->from_ts) / WAITS_PARTS)
+			return true;
+	}
+	return false;
+}
+
+static uint32_t explaining_thread(const struct why *why, const struct first *first)
+{
+	struct first asleep = *first;
+	uint32_t found;
+
+	if (!first->busy_tid)
+		return held_thread(why, first);
+	if (waits_for_busy(why))
+		return MODEL_NONE;
+	found = held_thread(why, first);
+	asleep.sleeps = true;
+	return found == MODEL_NONE ? held_thread(why, &asleep) : found;
+}
+
 static bool choose_thread(struct why_query *query, const struct model *model,
 			  const struct first *first)
 {
 	struct why_window windows[WHY_EXAMINED_MAX];
-	struct why_query threads = {
-		.windows = windows, .through_tid = first->pid, .names = first->names};
+	struct why_query threads = {.windows = windows,
+				    .through_tid = first->busy_tid ?: first->pid,
+				    .names = first->names};
 	struct error err = ERROR_INIT;
 	struct why *why;
 	uint32_t found;
@@ -152,7 +191,7 @@ static bool choose_thread(struct why_query *query, const struct model *model,
 	threads.window_count = why_examined_choose(windows, model, query, is_candidate, first);
 	if (!threads.window_count || why_new(&why, model, &threads, &err))
 		return false;
-	found = held_thread(why, first);
+	found = explaining_thread(why, first);
 	why_free(why);
 	if (found == MODEL_NONE)
 		return false;
@@ -166,14 +205,15 @@ static bool choose_go_program(struct why_query *query, const struct model *model
 	struct why_query program = {.program = first->pid,
 				    .from_ts = query->from_ts,
 				    .to_ts = query->to_ts,
-				    .through_tid = first->pid,
+				    .through_tid = first->busy_tid ?: first->pid,
 				    .names = first->names};
 	struct error err = ERROR_INIT;
 	struct why *why;
 
 	if (why_new(&why, model, &program, &err))
 		return false;
-	if (why->instances.len && held_of(why, why->instances.data, first).ns >= first->least_ns) {
+	if (why->instances.len && !(first->busy_tid && waits_for_busy(why)) &&
+	    held_of(why, why->instances.data, first).ns >= first->least_ns) {
 		query->program = first->pid;
 		query->tid = 0;
 	}
@@ -214,6 +254,17 @@ bool why_first_before_requests(struct why_query *query, const struct model *mode
 	if (!why_requests_only(model, is_of_other, &requests))
 		return false;
 	first.descendants = !requests.of_descendants;
+	return choose(query, model, &first);
+}
+
+bool why_first_before_busy(struct why_query *query, const struct model *model, uint32_t busy_tid)
+{
+	struct first first;
+
+	if (!first_open(&first, query, model))
+		return false;
+	first.busy_tid = busy_tid;
+	first.descendants = true;
 	return choose(query, model, &first);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The first process that the user named is the one in question. If it has no requests, but others
- * have, or if only idle threads of others are left, one of its own threads is explained, provided
- * that this one works or is held up.
+ * have, or if only threads of others are left that are idle, or that it does not wait for, one of
+ * its own threads is explained, provided that this one works or is held up.
  */
 #ifndef WAFFLE_ANALYZE_WHY_WHY_FIRST_INTERNAL_H
 #define WAFFLE_ANALYZE_WHY_WHY_FIRST_INTERNAL_H
@@ -23,5 +23,9 @@ bool why_first_before_requests(struct why_query *query, const struct model *mode
  * and has done so all the time. `all`: the waits that go on then. */
 bool why_first_before_idle(struct why_query *query, const struct model *model,
 			   const struct why_hangs *all);
+
+/* The same if none of these threads waits for a busy one of another process. A thread may then also
+ * sleep for half of the time, unless it polls. */
+bool why_first_before_busy(struct why_query *query, const struct model *model, uint32_t busy_tid);
 
 #endif

@@ -242,6 +242,16 @@ struct why_part {
 	uint32_t place, place_count;
 };
 
+/* The time that an instance lost in waits for a lock, whatever its holder did meanwhile. If the
+ * holder waited for another lock, that is not counted. */
+struct why_lock_time {
+	uint32_t lock; /* text in why.texts */
+	uint64_t ns;
+};
+
+/* How many locks of an instance are told apart; others are left out. */
+#define WHY_LOCKS_MAX 8
+
 struct why_instance {
 	uint32_t span; /* MODEL_NONE: a thread in a window */
 	uint32_t thread;
@@ -250,6 +260,7 @@ struct why_instance {
 	uint64_t running_ns, runnable_ns, blocked_ns, unknown_ns; /* sum: to_ts - from_ts */
 	uint64_t own_ns;           /* of the parts that the capture itself caused */
 	uint32_t part, part_count; /* range in why.parts, the longest first */
+	uint32_t lock, lock_count; /* range in why.locks, the longest first */
 	bool loss;                 /* records were dropped during it */
 	/* Text in why.texts: the limit of memory that its cgroup had reached, if page faults or
 	 * reads of files take much of the time; 0: none. A fault that the thread runs through has
@@ -275,6 +286,7 @@ struct why {
 	VEC(struct why_instance) instances; /* slowest first */
 	VEC(struct why_part) parts;
 	VEC(struct why_step) steps;
+	VEC(struct why_lock_time) locks;
 	VEC(struct why_record) records; /* empty until why_records_find() */
 	VEC(struct sample_count) places;
 	struct sample_places *sample_places; /* NULL: no part has samples */

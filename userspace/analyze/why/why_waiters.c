@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyze/why/lookup/why_jvm.h"
+#include "analyze/why/lookup/why_postgres.h"
 #include "analyze/why/why_examined_internal.h"
 #include "target/process/descriptors.h"
 #include "util/memory.h"
@@ -101,7 +102,8 @@ static bool is_idle_worker(const struct why *why, const struct why_waiter *waite
 	if (descriptor_is_connecting(strtab_get(why->texts, step->object)))
 		return false;
 	/* Whoever has work for them ends the wait, and they did not miss it before. */
-	if (why_jvm_is_own_thread(why->model, names, instance->thread))
+	if (why_jvm_is_own_thread(why->model, names, instance->thread) ||
+	    (!step->meaning && why_postgres_is_background(why->model, instance->thread)))
 		return true;
 	return thread->tid != thread->pid &&
 	       step->to_ts - step->from_ts >= length - length / ONCE_PARTS;

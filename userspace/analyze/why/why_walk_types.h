@@ -84,6 +84,12 @@ struct why_steps {
 /* Value in walk->go_of of a Go process. */
 #define WHY_GO UINT16_MAX
 
+/* What waits of a thread for an object are for, of which the stack is known. */
+struct why_lock_votes {
+	uint32_t lock;  /* the text of why_program_lock(), if it is the same in all; else 0 */
+	uint32_t count; /* of the waits */
+};
+
 /* What is known about a kernel stack. */
 struct why_stack {
 	struct meaning meaning;
@@ -143,7 +149,10 @@ struct why_walk {
 	struct map python_of;         /* pid → enum wait_python */
 	struct map futex_uses;        /* user stack number → enum futex_use */
 	struct map program_locks;     /* user stack → text of why_program_lock() */
-	struct map places;            /* user stack → text of the place where a thread slept */
+	struct map locks_at; /* thread and object → struct why_lock_votes of waits with a stack */
+	VEC(struct why_lock_votes) lock_votes;
+	bool lock_votes_known;
+	struct map places;         /* user stack → text of the place where a thread slept */
 	struct map go_idle_stacks; /* user stack number → whether Go's runtime waits for work */
 	struct map go_idle;        /* what is waited for, as a hash → the same */
 	struct map go_of; /* pid → WHY_GO, or the number of stacks without Go functions */
@@ -194,7 +203,9 @@ struct why_walk {
 	uint64_t end_ts;             /* where the instance ends */
 	uint32_t depth;              /* number of steps on the path */
 	struct why_step path[WHY_DEPTH_MAX + 1];
-	uint64_t span_until; /* end of the last step's innermost span */
+	uint64_t span_until;                       /* end of the last step's innermost span */
+	struct why_lock_time locks[WHY_LOCKS_MAX]; /* of the instance */
+	uint32_t lock_count;
 	VEC(struct why_sum) sums;
 	VEC(struct why_steps) chains;                  /* one per sum */
 	struct why_sum_slot slots[1u << WHY_SUM_BITS]; /* hash table of sums */

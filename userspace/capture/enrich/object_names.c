@@ -129,12 +129,23 @@ static void server_add(struct object_names *names, const char *remote)
 static void connection_add(struct object_names *names, const char *detail)
 {
 	const char *between = strstr(detail, DESCRIPTOR_BETWEEN);
+	size_t len = strcspn(detail, DESCRIPTOR_AFTER);
 
-	if (!text_begins(detail, "tcp ") || !between || names->connections.len >= CONNECTIONS_MAX)
+	if (!text_begins(detail, "tcp ") || !between || between > detail + len ||
+	    names->connections.len >= CONNECTIONS_MAX)
 		return;
-	keymap_set(&names->connections, detail, strcspn(detail, DESCRIPTOR_AFTER), 1);
+	keymap_set(&names->connections, detail, len, 1);
 	if (descriptor_is_connecting(detail))
 		server_add(names, between + strlen(DESCRIPTOR_BETWEEN));
+}
+
+/* Adds the connections of a list of descriptors. */
+static void polled_add(struct object_names *names, const char *list)
+{
+	for (; *list; list += strspn(list, ", ")) {
+		connection_add(names, list);
+		list += strcspn(list, ",");
+	}
 }
 
 static int row_write(struct object_names *names, struct object_row *row, uint32_t pid,
@@ -479,6 +490,7 @@ static int64_t polled_write(struct object_names *names, struct object_row *row, 
 	names->spent_ns += clock_monotonic_ns() - now;
 	if (result) /* the process is gone */
 		return row->number;
+	polled_add(names, names->found.name + len);
 	if (*detail)
 		row->kind = OBJECT_PIPES;
 	result = row_write(names, row, (uint32_t)pid, err);

@@ -444,6 +444,27 @@ static void by_cause_json(const struct why_json_printer *printer,
 	json_array_end(json);
 }
 
+static void locks_json(const struct why_json_printer *printer, const struct why_instance *instance)
+{
+	const struct why_lock_time *locks = &printer->why->locks.data[instance->lock];
+	uint64_t duration_ns = instance->to_ts - instance->from_ts;
+	struct json *json = printer->json;
+
+	if (!instance->lock_count)
+		return;
+	json_key(json, "locks");
+	json_array_begin(json);
+	for (uint32_t i = 0; i < instance->lock_count; i++) {
+		json_object_begin(json);
+		json_field_string(json, "lock", strtab_get(printer->why->texts, locks[i].lock));
+		json_field_f64(json, "share",
+			       duration_ns ? (double)locks[i].ns / (double)duration_ns : 0);
+		json_field_u64(json, "duration_ns", locks[i].ns);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
 static void links_json(const struct why_json_printer *printer, uint32_t span)
 {
 	const struct model *model = printer->model;
@@ -496,6 +517,7 @@ static void instance_json(const struct why_json_printer *printer,
 	thread_field(printer, "ended_by", instance->ended_by);
 	links_json(printer, instance->span);
 	by_cause_json(printer, instance);
+	locks_json(printer, instance);
 	json_key(json, "causes");
 	json_array_begin(json);
 	for (uint32_t i = 0; i < instance->part_count; i++)

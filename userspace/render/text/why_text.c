@@ -351,6 +351,36 @@ static void print_by_cause(const struct why_printer *printer, const struct why_i
 	fputc('\n', printer->out);
 }
 
+/* A lock that takes a smaller part of the time than this is not shown there. */
+#define LOCK_PARTS 10
+
+/* Whether the first cause shows at least half of the time that a lock takes, or is a lock, too. */
+static bool shows_lock(const struct why_part *first, const struct why_lock_time *lock)
+{
+	return (first->cause == WHY_LOCK || first->cause == WHY_GIL || first->lock == lock->lock) &&
+	       first->ns >= lock->ns / 2;
+}
+
+/* Prints "  in waits for locks: 61.0 % a lock in PostgreSQL", unless the first cause says so. */
+static void print_locks(const struct why_printer *printer, const struct why_instance *instance)
+{
+	const struct why *why = printer->why;
+	const struct why_lock_time *locks = &why->locks.data[instance->lock];
+	uint64_t whole = instance->to_ts - instance->from_ts;
+	char share[UNITS_TEXT];
+
+	if (!instance->lock_count || !instance->part_count || locks->ns < whole / LOCK_PARTS ||
+	    shows_lock(&why->parts.data[instance->part], locks))
+		return;
+	fputs("  in waits for locks:", printer->out);
+	for (uint32_t i = 0; i < instance->lock_count && locks[i].ns >= whole / LOCK_PARTS; i++) {
+		fprintf(printer->out, "%s %s ", i ? "," : "",
+			units_format_share(share, locks[i].ns, whole));
+		why_put(printer, strtab_get(why->texts, locks[i].lock));
+	}
+	fputc('\n', printer->out);
+}
+
 /* The begin of a cause's row, up to its culprit; `of_ns`: the time of which it is a share. */
 static void put_row_begin(const struct why_printer *printer, size_t number, enum why_cause cause,
 			  enum why_grade grade, uint64_t ns, uint64_t of_ns)
@@ -538,6 +568,7 @@ static void print_instance(const struct why_printer *printer, const struct why_i
 	print_note(printer, instance->full_pool);
 	print_doubts(printer, instance);
 	print_by_cause(printer, instance);
+	print_locks(printer, instance);
 	for (uint32_t i = 0; i < shown; i++)
 		print_cause(printer, instance, i);
 	print_rest(printer, instance, shown);

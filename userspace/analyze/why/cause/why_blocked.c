@@ -381,7 +381,7 @@ static enum wait_kind polled_kind(const struct wait_facts *facts)
 {
 	if (!facts->object || facts->call != WAIT_CALL_POLL_LIST)
 		return WAIT_POLL;
-	if (descriptor_is_socket(facts->object->name))
+	if (descriptor_is_socket(facts->object->name) || why_is_connection(facts->object))
 		return WAIT_SOCKET;
 	return pipe_end_is_described(facts->object->detail) ? WAIT_PIPE : WAIT_POLL;
 }
@@ -416,6 +416,11 @@ static struct why_verdict at_unreported(struct why_walk *walk, struct why_blocke
 	if (!blocked->waker.reported)
 		walk->path[walk->depth - 1].meaning =
 			strtab_put(walk->why->texts, UNREPORTED_TEXT, strlen(UNREPORTED_TEXT));
+	/* Its functions show what it waited for. */
+	if (blocked->program_lock)
+		return why_blocked_end(walk, blocked,
+				       blocked->kind == WAIT_SOCKET ? WHY_SOCKET : WHY_LOCK,
+				       WHY_GRADE_LIKELY, MODEL_NONE);
 	return why_blocked_end(walk, blocked, WHY_UNKNOWN, WHY_GRADE_UNKNOWN, MODEL_NONE);
 }
 

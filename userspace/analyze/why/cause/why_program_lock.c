@@ -39,12 +39,55 @@ static uint32_t lock_by_stack(struct why_walk *walk, uint32_t pid, uint32_t stac
 	return text;
 }
 
+/* Only some of many waits have a stack. If at least so many of a thread's waits for one object have
+ * one, and all show the same lock, the others are for that lock as well. */
+#define VOTES_MIN 3
+
+static uint64_t votes_key(uint32_t thread, uint32_t object)
+{
+	return (uint64_t)thread << 32 | object;
+}
+
+static void vote(struct why_walk *walk, const struct model_wait *wait)
+{
+	uint32_t pid = walk->model->threads.data[wait->thread].pid;
+	uint32_t lock = lock_by_stack(walk, pid, wait->user_stack, wait->from_ts, false);
+	uint64_t key = votes_key(wait->thread, wait->object);
+	uint32_t at = map_get(&walk->locks_at, key);
+
+	if (at == MAP_NONE) {
+		at = (uint32_t)walk->lock_votes.len;
+		map_put(&walk->locks_at, key, at);
+		vec_add(&walk->lock_votes, (struct why_lock_votes){.lock = lock});
+	}
+	walk->lock_votes.data[at].count++;
+	if (walk->lock_votes.data[at].lock != lock)
+		walk->lock_votes.data[at].lock = 0;
+}
+
+/* The lock that the waits of a thread for an object are for, as far as their stacks show. */
+static uint32_t lock_by_votes(struct why_walk *walk, const struct model_wait *wait)
+{
+	const struct model *model = walk->model;
+	uint32_t at;
+
+	for (size_t i = 0; !walk->lock_votes_known && i < model->waits.len; i++)
+		if (model->waits.data[i].object && model->waits.data[i].user_stack)
+			vote(walk, &model->waits.data[i]);
+	walk->lock_votes_known = true;
+	at = wait && wait->object ? map_get(&walk->locks_at, votes_key(wait->thread, wait->object))
+				  : MAP_NONE;
+	return at != MAP_NONE && walk->lock_votes.data[at].count >= VOTES_MIN
+		       ? walk->lock_votes.data[at].lock
+		       : 0;
+}
+
 uint32_t why_program_lock(struct why_walk *walk, const struct why_blocked *blocked)
 {
 	const unsigned interrupts = WAFFLE_SWITCH_WAKER_HARDIRQ | WAFFLE_SWITCH_WAKER_SOFTIRQ;
 	bool wakes = blocked->kind == WAIT_POLL || blocked->kind == WAIT_FUTEX;
 	const struct model_wake *wake;
-	uint32_t pid = walk->model->threads.data[blocked->thread].pid;
+	uint32_t pid = walk->model->threads.data[blocked->thread].pid, released = 0;
 
 	if (!walk->names || (!wakes && blocked->kind != WAIT_SLEEP))
 		return 0;
@@ -54,7 +97,11 @@ uint32_t why_program_lock(struct why_walk *walk, const struct why_blocked *block
 	wake = wakes && !blocked->interval->open
 		       ? model_wake_at(walk->model, blocked->thread, blocked->interval->to_ts)
 		       : NULL;
-	if (!wake || wake->flags & interrupts)
-		return 0;
-	return lock_by_stack(walk, pid, wake->user_stack, wake->ts, true);
+	if (wake && wake->user_stack && !(wake->flags & interrupts)) {
+		released = lock_by_stack(walk, pid, wake->user_stack, wake->ts, true);
+		if (!released)
+			return 0;
+	}
+	/* Who waits knows more of the lock than who releases it. */
+	return (blocked->kind == WAIT_POLL ? lock_by_votes(walk, blocked->wait) : 0) ?: released;
 }

@@ -152,7 +152,8 @@ struct why_verdict why_blocked_silent(struct why_walk *walk, struct why_blocked 
 	const char *text;
 	bool loop;
 
-	if (!blocked->link || !blocked->link->unanswered || walk->depth < 2)
+	if (!blocked->link || !blocked->link->unanswered || walk->depth < 2 ||
+	    blocked->program_lock)
 		return WHY_UNDECIDED;
 	loop = is_of_loop(walk, step);
 	/* A proxy may wait for the answer of another server. */

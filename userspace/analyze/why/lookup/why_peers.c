@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/why/lookup/why_postgres.h"
 #include "analyze/why/why_walk_types.h"
 #include "target/process/descriptors.h"
 #include "target/process/pipe_ends.h"
@@ -37,6 +38,36 @@ static bool split(const char *detail, struct ends *ends)
 	ends->remote = between + strlen(DESCRIPTOR_BETWEEN);
 	ends->remote_len = strcspn(ends->remote, DESCRIPTOR_AFTER);
 	return true;
+}
+
+#define EVENTFD "anon_inode:[eventfd]"
+
+/* The text of a connection: of the object, or of the only one in a list whose other descriptors are
+ * eventfds, through which threads of the same process wake the one that polls them. "": it is none.
+ */
+static const char *connection_of(const struct store_object *object)
+{
+	const char *item = strstr(object->name, DESCRIPTOR_LIST), *found = NULL;
+
+	if (!item)
+		return object->detail;
+	for (item += strlen(DESCRIPTOR_LIST); *item;) {
+		size_t len = strcspn(item, ",");
+
+		if (!found && memmem(item, len, DESCRIPTOR_BETWEEN, strlen(DESCRIPTOR_BETWEEN)))
+			found = item;
+		else if (len != strlen(EVENTFD) || !text_begins(item, EVENTFD))
+			return "";
+		item += len + strspn(item + len, ", ");
+	}
+	return found && !text_begins(object->name, DESCRIPTOR_MANY) ? found : "";
+}
+
+bool why_is_connection(const struct store_object *object)
+{
+	struct ends ends;
+
+	return split(connection_of(object), &ends);
 }
 
 static int compare_part(const char *a, size_t a_len, const char *b, size_t b_len)
@@ -136,59 +167,24 @@ static void note_killed(struct why_walk *walk, const struct model_process *proce
 		map_put(&walk->killed, process->ppid, several ? NO_PEER : process->main_thread);
 }
 
-/* PostgreSQL's processes set their titles: "postgres: app shop 127.0.0.1(49032) idle in
- * transaction", with the user and the database. With a cluster_name, they begin with "postgres:
- * main: ". A transaction that has failed, "idle in transaction (aborted)", holds no lock. */
-#define SESSION_BEGIN "postgres: "
-#define SESSION_END " idle in transaction"
-
 static const char *title_of(const struct why_walk *walk, const struct model_process *process)
 {
 	return strtab_get(walk->model->strings, process->cmdline);
 }
 
-/* Whether a word of a title is the client of a session: "[local]" or "127.0.0.1(49032)". The titles
- * of other processes have no such word there: "postgres: parallel worker for PID 7". */
-static bool is_client(const char *word)
-{
-	const char *local = "[local]";
-	size_t len = strcspn(word, " "), host = strcspn(word, "( ");
-
-	if (len == strlen(local) && text_begins(word, local))
-		return true;
-	return host && host + 2 < len && word[len - 1] == ')' &&
-	       host + 1 + strspn(word + host + 1, "0123456789") == len - 1;
-}
-
 /* The text of the database of a session; 0: the title does not say it. */
 static uint32_t database_of(const struct why_walk *walk, const struct model_process *process)
 {
-	const char *title = title_of(walk, process), *name, *end;
+	size_t len;
+	const char *name = why_postgres_database(title_of(walk, process), &len);
 
-	if (!text_begins(title, SESSION_BEGIN))
-		return 0;
-	title += strlen(SESSION_BEGIN);
-	name = strstr(title, ": ");
-	name = strchr(name ? name + strlen(": ") : title, ' ');
-	end = name ? strchr(++name, ' ') : NULL;
-	return end && is_client(end + 1) ? strtab_put(walk->why->texts, name, (size_t)(end - name))
-					 : 0;
+	return name ? strtab_put(walk->why->texts, name, len) : 0;
 }
 
 /* The sessions of a PostgreSQL, with one database or, if that is 0, with any. */
 static uint64_t sessions_key(const struct model_process *process, uint32_t database)
 {
 	return (uint64_t)process->ppid << 32 | database;
-}
-
-static bool is_idle_session(const char *title)
-{
-	size_t len = strlen(title);
-
-	while (len && title[len - 1] == ' ')
-		len--;
-	return len >= strlen(SESSION_END) && text_begins(title, SESSION_BEGIN) &&
-	       !strncmp(title + len - strlen(SESSION_END), SESSION_END, strlen(SESSION_END));
 }
 
 static void note_session_at(struct why_walk *walk, uint64_t key, uint32_t thread)
@@ -202,7 +198,7 @@ static void note_session(struct why_walk *walk, const struct model_process *proc
 {
 	uint32_t database;
 
-	if (!process->ppid || !is_idle_session(title_of(walk, process)))
+	if (!process->ppid || !why_postgres_is_idle(title_of(walk, process)))
 		return;
 	database = database_of(walk, process);
 	note_session_at(walk, sessions_key(process, 0), process->main_thread);
@@ -268,7 +264,7 @@ bool why_may_be_remote(const struct store_object *object)
 	const char *colon, *remote;
 	struct ends ends;
 
-	if (!object || !split(object->detail, &ends))
+	if (!object || !split(connection_of(object), &ends))
 		return false;
 	colon = memrchr(ends.local, ':', ends.local_len);
 	remote = memrchr(ends.remote, ':', ends.remote_len);
@@ -336,7 +332,7 @@ uint32_t why_socket_other_end(struct why_walk *walk, const struct store_object *
 	struct ends wanted, ends;
 	size_t first;
 
-	if (!split(object->detail, &wanted))
+	if (!split(connection_of(object), &wanted))
 		return MODEL_NONE;
 	wanted.host = store_pid_host(object->pid);
 	first = lower_bound(walk->sockets.len, i,
@@ -404,7 +400,7 @@ enum why_tcp_side why_socket_side(const struct why_walk *walk, const struct stor
 	struct ends own, other;
 	bool low, other_low;
 
-	if (!split(object->detail, &own))
+	if (!split(connection_of(object), &own))
 		return strncmp(object->detail, "tcp", strlen("tcp")) ? WHY_SIDE_UNKNOWN
 								     : WHY_SIDE_SERVER;
 	own.host = store_pid_host(object->pid);
@@ -599,7 +595,7 @@ uint32_t why_socket_server(const struct why_walk *walk, const struct store_objec
 	struct ends ends;
 	uint32_t found;
 
-	if (!object || !split(object->detail, &ends) || !ends.remote_len)
+	if (!object || !split(connection_of(object), &ends) || !ends.remote_len)
 		return MODEL_NONE;
 	ends.host = store_pid_host(object->pid);
 	ends.local = ends.remote;
@@ -644,7 +640,7 @@ uint32_t why_socket_peer(struct why_walk *walk, const struct store_object *objec
 {
 	uint32_t peer;
 
-	if (!object || !*object->detail)
+	if (!object || (!*object->detail && !why_is_connection(object)))
 		return MODEL_NONE;
 	peer = map_get(&walk->peers, (uintptr_t)object);
 	if (peer == MAP_NONE) {

@@ -7,6 +7,9 @@
 
 void why_peers_init(struct why_walk *walk);
 void why_peers_free(struct why_walk *walk);
+/* Whether it is a connection, or the list of a poll() of one with nothing else but eventfds, which
+ * counts as that connection below. */
+bool why_is_connection(const struct store_object *object);
 /* The thread at the other end of a connection on this machine, of a terminal, or of a pipe of an
  * open wait; or MODEL_NONE. */
 uint32_t why_socket_peer(struct why_walk *walk, const struct store_object *object);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyze/why/lookup/why_go.h"
+#include "analyze/why/parts/why_locks.h"
 #include "analyze/why/parts/why_neighbours.h"
 #include "analyze/why/parts/why_polls.h"
 #include "analyze/why/parts/why_sampled.h"
@@ -277,6 +278,7 @@ void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
 	sum->grade_ns[grade] += ns;
 	if (sum->part.lock != part.lock)
 		sum->part.lock = 0;
+	why_locks_add(walk, verdict, ns);
 	why_polls_add(&sum->part.polls, &verdict->polls);
 	why_sampled_add(walk, sum, verdict);
 	why_neighbours_add(walk, sum, &verdict->disk);

@@ -13,6 +13,7 @@
 #include "analyze/why/lookup/why_signals.h"
 #include "analyze/why/parts/why_connections.h"
 #include "analyze/why/parts/why_idle.h"
+#include "analyze/why/parts/why_locks.h"
 #include "analyze/why/parts/why_neighbours.h"
 #include "analyze/why/parts/why_polls.h"
 #include "analyze/why/parts/why_sampled.h"
@@ -702,6 +703,7 @@ void why_instance_take(struct why *why, struct why_walk *walk, struct why_instan
 		}
 		why->steps.len += sum->part.step_count;
 	}
+	why_locks_take(why, walk, instance);
 }
 
 void why_instance_parts(struct why *why, struct why_walk *walk, struct why_instance *instance)
@@ -805,6 +807,7 @@ void why_instance_walk(struct why_walk *walk, struct why_instance *instance)
 	walk->end_ts = instance->to_ts;
 	walk->depth = 0;
 	walk->sums.len = 0;
+	walk->lock_count = 0;
 	walk->sampled.len = 0;
 	walk->neighbours.len = 0;
 	if (walk->more_sums.len)

@@ -51,6 +51,8 @@ void why_walk_free(struct why_walk *walk)
 	map_free(&walk->python_of);
 	map_free(&walk->futex_uses);
 	map_free(&walk->program_locks);
+	map_free(&walk->locks_at);
+	vec_free(&walk->lock_votes);
 	map_free(&walk->places);
 	map_free(&walk->go_of);
 	map_free(&walk->go_idle);
