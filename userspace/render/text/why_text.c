@@ -414,6 +414,18 @@ static void put_waiting_function(const struct why_printer *printer, const struct
 	put_at_end(printer, part->at_end);
 }
 
+/* A smaller part of a cause than this is not mentioned. */
+#define OPEN_PARTS 20
+
+static void put_open(const struct why_printer *printer, const struct why_part *part)
+{
+	char time[UNITS_TEXT];
+
+	if (part->open_ns && part->open_ns >= part->ns / OPEN_PARTS)
+		fprintf(printer->out, ", of which %s go on when the capture ends",
+			units_format_duration(time, part->open_ns));
+}
+
 static void print_signals(const struct why_printer *printer, const struct why_signals *signals)
 {
 	const char *name = signal_name(signals->signo);
@@ -443,6 +455,7 @@ static void print_cause(const struct why_printer *printer, const struct why_inst
 		put_keys(printer, part->span);
 	if (part->step_count == 1) /* its chain is not printed */
 		why_put_frequency(printer, &printer->why->steps.data[part->step]);
+	put_open(printer, part);
 	fputc('\n', printer->out);
 	samples_print(printer->out, printer->why->sample_places,
 		      why_part_places(printer->why, part), part->place_count, SAMPLES_INDENT);

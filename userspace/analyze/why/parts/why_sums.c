@@ -296,6 +296,19 @@ void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
 	}
 }
 
+void why_walk_join(struct why_walk *walk, const struct why_verdict *verdict)
+{
+	const struct why_step *last = &walk->path[walk->depth - 1];
+	struct why_sum *sum = &walk->sums.data[verdict->sum];
+	uint64_t ns = last->to_ts - last->from_ts;
+
+	sum->part.through_ns += sum->part.through_ns > sum->part.ns / 2 ? ns : 0;
+	sum->part.ns += ns;
+	sum->part.open_ns += ns;
+	sum->part.stretches++;
+	sum->grade_ns[walk->unsure ? WHY_GRADE_UNKNOWN : WHY_GRADE_LIKELY] += ns;
+}
+
 struct why_verdict why_verdict_end(const struct why_walk *walk, enum why_cause cause,
 				   enum why_grade grade, uint32_t thread, uint32_t object)
 {

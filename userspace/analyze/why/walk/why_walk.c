@@ -80,6 +80,8 @@ static void conclude(struct why_walk *walk, const struct why_verdict *verdict)
 
 	if (verdict->kind == WHY_VERDICT_FOLLOW)
 		why_walk_time(walk, verdict->thread, step->from_ts, step->to_ts, &verdict->link);
+	else if (verdict->kind == WHY_VERDICT_JOIN)
+		why_walk_join(walk, verdict);
 	else
 		why_walk_add(walk, verdict);
 	walk->interval = interval;
