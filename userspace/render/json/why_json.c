@@ -384,6 +384,8 @@ static void cause_json(const struct why_json_printer *printer, const struct why_
 		text_field(printer, "holds", part->lock);
 	if (part->idle)
 		json_field_bool(json, "idle", true);
+	if (part->capture)
+		json_field_bool(json, "capture", true);
 	polls_json(printer, &part->polls);
 	json_key(json, "culprit");
 	json_object_begin(json);

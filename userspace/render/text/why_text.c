@@ -513,6 +513,25 @@ static uint32_t parts_shown(const struct why_printer *printer, const struct why_
 	return shown;
 }
 
+/* Says what comes later than by its share (why_idle.h). */
+static void print_order(const struct why_printer *printer, const struct why_instance *instance,
+			uint32_t shown)
+{
+	const struct why_part *parts = &printer->why->parts.data[instance->part];
+	bool capture = false, idle = false;
+
+	for (uint32_t i = 1; i < shown; i++) {
+		if (parts[i].ns <= parts[i - 1].ns)
+			continue;
+		capture |= parts[i].capture;
+		idle |= !parts[i].capture;
+	}
+	if (idle)
+		fputs("  whatever its share, idle time comes after what delays\n", printer->out);
+	if (capture)
+		fputs("  whatever its share, what the capture took comes last\n", printer->out);
+}
+
 static void print_instance(const struct why_printer *printer, const struct why_instance *instance)
 {
 	uint32_t shown = parts_shown(printer, instance);
@@ -522,6 +541,7 @@ static void print_instance(const struct why_printer *printer, const struct why_i
 	print_memory(printer, instance);
 	print_doubts(printer, instance);
 	print_by_cause(printer, instance);
+	print_order(printer, instance, shown);
 	for (uint32_t i = 0; i < shown; i++)
 		print_cause(printer, instance, i);
 	print_rest(printer, instance, shown);
