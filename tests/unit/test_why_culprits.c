@@ -544,14 +544,14 @@ static void test_connections_to_one_server_are_one_cause(void **state)
 	capture_end(&capture, ts, 11, 1);
 	why = ask_span(&capture, 9000);
 	check_part(why, 0, "socket", 300, 12, "likely", "connections to 127.0.0.1:80 (tcp)");
-	check_part(why, 1, "socket", 200, 12, "likely", "connections to DNS server 127.0.0.1:53");
+	check_part(why, 1, "socket", 200, 12, "likely", "sockets to DNS server 127.0.0.1:53");
 	check_part(why, 2, "socket", 100, 12, "likely",
 		   "socket:[4] (tcp 127.0.0.1:40001 <-> 127.0.0.1:81)");
 	assert_int_equal(why->instances.data[0].part_count, 5);
 	assert_int_equal(part_of(why, 0)->connections, 3);
 	assert_int_equal(part_of(why, 2)->connections, 0);
 	check_printed(why, "2 threads of server (10), 3 connections to 127.0.0.1:80 (tcp)\n");
-	check_printed(why, "server (12), 2 connections to DNS server 127.0.0.1:53\n");
+	check_printed(why, "server (12), 2 sockets to DNS server 127.0.0.1:53\n");
 	json = json_of(why);
 	cause = first(first(json, "instances"), "causes");
 	assert_int_equal(number_in(cause, "connections"), 3);

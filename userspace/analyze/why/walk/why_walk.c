@@ -146,6 +146,7 @@ struct contention {
 
 /* The CPU was idle and woke up late, or the thread was moved there late. */
 #define IDLE_TEXT "the CPU was idle: woken late"
+#define IDLE_PREEMPTED_TEXT "that CPU was idle"
 
 static void add_contention(struct why_walk *walk, const struct contention *part)
 {
@@ -168,6 +169,9 @@ static void add_contention(struct why_walk *walk, const struct contention *part)
 		step->from_cpu = interval->cpu;
 	if (!interval->woken && part->from == interval->from_ts)
 		step->preemptor = interval->by;
+	if (part->idle && step->preemptor != MODEL_NONE)
+		step->object = strtab_put(walk->why->texts, IDLE_PREEMPTED_TEXT,
+					  strlen(IDLE_PREEMPTED_TEXT));
 	verdict = part->idle ? why_late_for_room(walk, part->of) : WHY_UNDECIDED;
 	if (verdict.kind != WHY_VERDICT_NONE)
 		return conclude(walk, &verdict);
