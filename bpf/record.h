@@ -503,11 +503,13 @@ struct waffle_rec_memory {
 	__u32 flags; /* WAFFLE_MEMORY_* */
 	char user_comm[WAFFLE_COMM_BYTES];
 };
-/* The limit is memory.high, which slows the cgroup down. Otherwise it is memory.max. */
+/* The limit is memory.high, which slows the cgroup down. Otherwise it is memory.max, or with
+ * WAFFLE_MEMORY_OLD memory.limit_in_bytes. */
 #define WAFFLE_MEMORY_HIGH 1u
 /* The kernel counted the wait as one for memory (PSI): memory is being freed, or a page is read
  * that was freed a little before. */
 #define WAFFLE_MEMORY_STALL 2u
+#define WAFFLE_MEMORY_OLD 4u /* the cgroup is one of cgroup v1 */
 
 /* A limit of the cgroup of process rec.tid, or of one above that; or its cgroup that can be frozen,
  * with limit and dev 0. Userspace makes this record. */

@@ -260,6 +260,8 @@ __noinline int memory_emit(__u64 cgroups, __u32 tid, __u64 now, __u32 flags)
 	rec->user_pid = 0;
 	__builtin_memset(rec->user_comm, 0, sizeof(rec->user_comm));
 	rec->flags = flags | level.flags;
+	if (BPF_CORE_READ(group, css.cgroup, root, hierarchy_id))
+		rec->flags |= WAFFLE_MEMORY_OLD;
 	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
 	return 0;
 }

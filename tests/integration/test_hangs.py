@@ -190,7 +190,7 @@ def test_a_thread_that_the_c_library_stopped_is_told(hang, waffle):
     assert stopped["waits_for"] == "nothing" and not stopped["owner"] and "ring_thread" in functions(stopped)
     assert owner(waiting) == stopped["thread"]["comm"] and waiting["stuck"]
     first = waffle.ok("why", path).stdout.splitlines()[0]
-    assert re.match(rf"{owner(waiting)} \(\d+\) is stopped for ever by the C library", first)
+    assert re.match(rf"{owner(waiting)} \((thread )?\d+\) is stopped for ever by the C library", first)
 
 
 def test_a_thread_that_hangs_is_explained_though_another_one_beats(waffle, built, start):

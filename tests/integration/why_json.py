@@ -21,14 +21,10 @@ def in_order(instance):
     """The causes, the longest first. If some are idle, known ones of at least a twentieth of the time come before, except
     waits for a CPU. What the capture itself took comes after all of at least a twentieth of the time without it."""
     idle = any("idle" in cause for cause in instance["causes"])
-
-    def is_own(cause):
-        return (cause["culprit"] or {}).get("object") in ("this capture", "held by waffle-bpf (this capture)")
-
-    program_ns = instance["duration_ns"] - sum(cause["duration_ns"] for cause in instance["causes"] if is_own(cause))
+    program_ns = instance["duration_ns"] - sum(c["duration_ns"] for c in instance["causes"] if "capture" in c)
 
     def key(cause):
-        long = cause["duration_ns"] >= program_ns // 20 and not is_own(cause)
+        long = cause["duration_ns"] >= program_ns // 20 and "capture" not in cause
         delays = (idle and "idle" not in cause and cause["cause"] not in ("unknown", "cpu-contention")
                   and long)
         return not delays, not long, -cause["duration_ns"]

@@ -12,7 +12,9 @@
 #include "analyze/report.h"
 #include "analyze/select.h"
 #include "render/info.h"
+#include "render/text/report_causes.h"
 #include "render/text/report_text.h"
+#include "util/memory.h"
 
 static struct report *report_of(const struct model *model, enum report_sort sort)
 {
@@ -469,6 +471,33 @@ static void test_json_has_the_filters_as_they_were_written(void **state)
 	filtered_free(&capture);
 }
 
+/* ---- culprits ---- */
+
+static void check_file(const char *object, const char *expected)
+{
+	struct why why = {.texts = strtab_make()};
+	struct why_aggregate causes = {.why = &why};
+	struct why_group_cause cause = {.cause = WHY_DISK_READ, .comm = MODEL_NONE};
+	char *text;
+
+	cause.object = strtab_put(why.texts, object, strlen(object));
+	text = report_culprit_text(&causes, NULL, &cause, "", 24);
+	assert_string_equal(text, expected);
+	free(text);
+	strtab_free(why.texts);
+}
+
+static void test_a_file_is_told_by_the_end_of_its_path(void **state)
+{
+	(void)state;
+	check_file("/data/shard-7 (ext4)", "/data/shard-7 (ext4)");
+	check_file("/data/of/2026/shard-7 (ext4)", "…/of/2026/shard-7 (ext4)");
+	check_file("/data/shard-7 (ext4), of which its cgroup may read 1.00 MiB a second",
+		   "/data/shard-7 (ext4), o…");
+	check_file("/data/of/2026/shard-7 (ext4), of which its cgroup may read 1.00 MiB a second",
+		   "…/of/2026/shard-7 (ext4)");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -486,6 +515,7 @@ int main(void)
 		cmocka_unit_test(test_text_report_shows_losses),
 		cmocka_unit_test(test_text_says_which_filters_were_at_work_on_a_line_each),
 		cmocka_unit_test(test_json_has_the_filters_as_they_were_written),
+		cmocka_unit_test(test_a_file_is_told_by_the_end_of_its_path),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -560,14 +560,14 @@ static void test_connections_to_one_server_are_one_cause(void **state)
 	capture_end(&capture, ts, 11, 1);
 	why = ask_span(&capture, 9000);
 	check_part(why, 0, "socket", 300, 12, "likely", "connections to 127.0.0.1:80 (tcp)");
-	check_part(why, 1, "socket", 200, 12, "likely", "connections to DNS server 127.0.0.1:53");
+	check_part(why, 1, "socket", 200, 12, "likely", "sockets to DNS server 127.0.0.1:53");
 	check_part(why, 2, "socket", 100, 12, "likely",
 		   "socket:[4] (tcp 127.0.0.1:40001 <-> 127.0.0.1:81)");
 	assert_int_equal(why->instances.data[0].part_count, 5);
 	assert_int_equal(part_of(why, 0)->connections, 3);
 	assert_int_equal(part_of(why, 2)->connections, 0);
 	check_printed(why, "2 threads of server (10), 3 connections to 127.0.0.1:80 (tcp)\n");
-	check_printed(why, "server (12), 2 connections to DNS server 127.0.0.1:53\n");
+	check_printed(why, "server (12), 2 sockets to DNS server 127.0.0.1:53\n");
 	json = json_of(why);
 	cause = first(first(json, "instances"), "causes");
 	assert_int_equal(number_in(cause, "connections"), 3);
@@ -825,6 +825,52 @@ static void test_workers_and_threads_of_a_pool_that_do_the_same_are_one_cause(vo
 	done(&capture, why);
 }
 
+/* ---- requests that overlap on a thread ---- */
+
+/* The id of the request that thread 11 works for in the last 400 ns of request 2; 0: none is named.
+ * Request 3 has begun 100 ns before, if `overlaps` while request 2 is open, and thread 11 may have
+ * waited since. */
+static uint64_t request_worked_for(const char *name, bool overlaps, bool waits_first)
+{
+	struct capture capture;
+	const struct why_part *part;
+	struct why *why;
+	uint64_t found;
+
+	capture_begin(&capture, true);
+	add_request_site_named(&capture, name);
+	named(&capture, 11, CAPTURE_PID, "loop");
+	gets(&capture, 1000, 1, 0, 11, 0, 0, 0);
+	capture_hit(&capture, 1100, 11, SITE_REQUEST, 2, 0, 0, NULL);
+	if (overlaps)
+		capture_hit(&capture, 1200, 11, SITE_REQUEST, 3, 0, 0, NULL);
+	if (waits_first) {
+		waits(&capture, 1210, 1, 11, 0, S, NR_EPOLL_WAIT, 4, 0, 0);
+		gets(&capture, 1220, 1, 0, 11, 0, 1220, HARD);
+	}
+	capture_end(&capture, 1600, 11, 2);
+	if (overlaps)
+		capture_end(&capture, 1650, 11, 3);
+	why = ask(&capture, 2000, &(struct why_query){.name = name});
+	part = part_of(why, 0);
+	assert_string_equal(why_causes[part->cause].name, "running");
+	found = part->span == MODEL_NONE ? 0 : capture.model->spans.data[part->span].id;
+	for (uint32_t i = 0; !found && i < part->step_count; i++)
+		assert_int_equal(why->steps.data[part->step + i].span, MODEL_NONE);
+	done(&capture, why);
+	return found;
+}
+
+static void test_work_is_of_no_request_if_it_may_be_another_ones(void **state)
+{
+	(void)state;
+	assert_int_equal(request_worked_for("HTTP GET", false, false), 2);
+	assert_int_equal(request_worked_for("HTTP GET", false, true), 2);
+	assert_int_equal(request_worked_for("HTTP GET", true, false), 0);
+	assert_int_equal(request_worked_for("RESP GET", true, false), 3);
+	assert_int_equal(request_worked_for("RESP BLPOP", true, true), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -851,6 +897,7 @@ int main(void)
 		cmocka_unit_test(test_a_server_of_another_network_namespace_is_not_the_one),
 		cmocka_unit_test(test_a_loop_with_other_sockets_than_an_unanswered_one_is_idle),
 		cmocka_unit_test(test_workers_and_threads_of_a_pool_that_do_the_same_are_one_cause),
+		cmocka_unit_test(test_work_is_of_no_request_if_it_may_be_another_ones),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

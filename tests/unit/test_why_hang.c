@@ -1903,9 +1903,9 @@ static void test_the_tracer_of_a_stopped_thread_is_to_blame(void **state)
 	check_part(why, 0, "stopped", END_TS - CAPTURE_START, 77, "likely",
 		   "which has stopped t (11)");
 	text = text_of(&capture, print_waits);
-	assert_non_null(strstr(text,
-			       "t (11) is stopped by gdb (77), which traces it, in poll, since "
-			       "before the capture began\n"));
+	assert_non_null(strstr(
+		text, "t (thread 11) is stopped by gdb (77), which traces it, in poll, since "
+		      "before the capture began\n"));
 	free(text);
 	done(&capture, why);
 }

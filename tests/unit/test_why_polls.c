@@ -60,6 +60,7 @@ static void test_what_blocks_an_event_loop_comes_before_its_idle_time(void **sta
 	check_part(why, 0, "sleep", 9 * MS, 11, "certain", "");
 	check_part(why, 1, "timer", 87 * MS, 11, "likely", "");
 	assert_true(part_of(why, 1)->idle && !part_of(why, 0)->idle);
+	check_why_text(why, "\n  whatever its share, idle time comes after what delays\n   1.  ");
 	assert_int_equal(why_by_cause(why, &why->instances.data[0], sums), 4);
 	assert_int_equal(sums[0].cause, WHY_SLEEP);
 	assert_true(sums[1].idle && sums[1].cause == WHY_TIMER);
@@ -336,13 +337,15 @@ static void check_whole_wait(struct capture *capture, const char *cause, const c
 	done_named(capture, why, names);
 }
 
+/* A backend of PostgreSQL waits for the lock of a row. */
+static const char *const row_lock[] = {"epoll_wait (x.c:1)",        "WaitLatch (x.c:1)",
+				       "ProcSleep (x.c:1)",         "LockAcquireExtended (x.c:1)",
+				       "XactLockTableWait (x.c:1)", "heap_update (x.c:1)"};
+
 /* A backend waits for a message of the one that holds the lock, with this stack. An interrupt ends
  * the wait. */
 static void check_backend(uint32_t stack, const char *says, const char *cause)
 {
-	static const char *const row[] = {
-		"epoll_wait (x.c:1)",          "WaitLatch (x.c:1)",         "ProcSleep (x.c:1)",
-		"LockAcquireExtended (x.c:1)", "XactLockTableWait (x.c:1)", "heap_update (x.c:1)"};
 	static const char *const table[] = {"epoll_wait (x.c:1)", "WaitLatch (x.c:1)",
 					    "ProcSleep (x.c:1)", "LockAcquire (x.c:1)",
 					    "LockRelationOid (x.c:1)"};
@@ -353,7 +356,7 @@ static void check_backend(uint32_t stack, const char *says, const char *cause)
 	struct capture capture;
 
 	begin(&capture);
-	deep_stack(&capture, 2, row, 6);
+	deep_stack(&capture, 2, row_lock, 6);
 	deep_stack(&capture, 3, table, 5);
 	deep_stack(&capture, 4, other, 3);
 	deep_stack(&capture, 5, standby, 3);
@@ -438,6 +441,39 @@ static void test_waits_without_a_stack_are_for_the_lock_that_others_show(void **
 					   "PostgreSQL\n");
 		done_named(&capture, why, names);
 	}
+}
+
+/* Thread 11 waits for `first` from before the capture on to 20 ms, which has no stack, and then for
+ * descriptor 4 to 50 ms. Checks the longest cause. */
+static void check_first_wait(uint64_t first, uint64_t lock_ns)
+{
+	struct waffle_rec_state state = {.rec = {CAPTURE_START, 11, WAFFLE_REC_STATE, 0},
+					 .tgid = CAPTURE_PID,
+					 .state = WAFFLE_THREAD_BLOCKED,
+					 .task_state = S,
+					 .syscall = NR_EPOLL_WAIT,
+					 .args = {first}};
+	struct stack_names *names;
+	struct capture capture;
+	struct why *why;
+
+	capture_begin(&capture, true);
+	capture_add(&capture, &state);
+	deep_stack(&capture, 1, row_lock, 6);
+	gets(&capture, 20 * MS, 1, 0, 11, 0, 20 * MS, HARD);
+	waits(&capture, 20 * MS + 10, 1, 11, 0, S, NR_EPOLL_WAIT, 4, 0, 0);
+	gets(&capture, 50 * MS, 1, 0, 11, 0, 50 * MS, HARD);
+	slept_at(&capture, 20 * MS + 10, 50 * MS, 11, 1);
+	why = ask_named(&capture, 50, &names);
+	check_part(why, 0, "lock", lock_ns, 0, "likely", "the lock of a row in PostgreSQL");
+	done_named(&capture, why, names);
+}
+
+static void test_a_wait_from_before_the_capture_is_like_the_next_one_for_the_same(void **state)
+{
+	(void)state;
+	check_first_wait(4, 49 * MS - 10);
+	check_first_wait(5, 30 * MS - 10);
 }
 
 static void test_the_busy_handler_of_sqlite_waits_for_a_lock(void **state)
@@ -711,6 +747,8 @@ int main(void)
 			test_a_thread_that_waits_in_the_call_between_its_sleeps_does_not_poll),
 		cmocka_unit_test(test_locks_of_postgresql_are_known_by_their_functions),
 		cmocka_unit_test(test_waits_without_a_stack_are_for_the_lock_that_others_show),
+		cmocka_unit_test(
+			test_a_wait_from_before_the_capture_is_like_the_next_one_for_the_same),
 		cmocka_unit_test(test_the_busy_handler_of_sqlite_waits_for_a_lock),
 		cmocka_unit_test(test_threads_of_a_pool_that_sleep_in_one_place_are_one_cause),
 		cmocka_unit_test(

@@ -63,7 +63,8 @@ static void test_the_limit_is_shown_if_the_threads_own_page_faults_take_a_tenth(
 
 /* Thread 11 reads a file in waits of 10 ms. Its cgroup has reached its limit at the end of the
  * waits whose bits are in `full`. */
-static struct why *ask_reading(struct capture *capture, const char *function, unsigned full)
+static struct why *ask_reading(struct capture *capture, const char *function, unsigned full,
+			       uint32_t flags)
 {
 	const char *functions[] = {"io_schedule", function, "vfs_read"};
 	uint64_t at = MS;
@@ -77,7 +78,8 @@ static struct why *ask_reading(struct capture *capture, const char *function, un
 		struct waffle_rec_memory memory = {.rec = {end, 11, WAFFLE_REC_MEMORY, 0},
 						   .cgroup = 7,
 						   .limit_bytes = 48 << 20,
-						   .used_bytes = 48 << 20};
+						   .used_bytes = 48 << 20,
+						   .flags = flags};
 
 		waits(capture, at, 1, 11, 0, D, NR_READ, 3, 0, 0);
 		io_done(capture, at + 1000, end - 1000, 11, 0);
@@ -107,12 +109,33 @@ static void test_a_full_cgroup_is_shown_if_reads_of_pages_take_a_quarter(void **
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct capture capture;
-		struct why *why = ask_reading(&capture, rows[i].function, rows[i].full);
+		struct why *why = ask_reading(&capture, rows[i].function, rows[i].full, 0);
 		const char *text = strtab_get(why->texts, why->instances.data[0].memory);
 
 		assert_string_equal(text, rows[i].shown ? "memory.max 48.0 MiB of cgroup 7 used "
 							  "up; pages of files are dropped early"
 							: "");
+		done(&capture, why);
+	}
+}
+
+static void test_a_limit_has_the_name_of_the_file_that_has_it(void **state)
+{
+	static const struct {
+		uint32_t flags;
+		const char *name;
+	} rows[] = {
+		{0, "memory.max 48.0 MiB of cgroup 7 used up"},
+		{WAFFLE_MEMORY_HIGH, "memory.high 48.0 MiB of cgroup 7 used up"},
+		{WAFFLE_MEMORY_OLD, "memory.limit_in_bytes 48.0 MiB of cgroup 7 used up"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct capture capture;
+		struct why *why = ask_reading(&capture, "filemap_read", 15, rows[i].flags);
+
+		check_why_text(why, rows[i].name);
 		done(&capture, why);
 	}
 }
@@ -335,6 +358,7 @@ int main(void)
 		cmocka_unit_test(
 			test_the_limit_is_shown_if_the_threads_own_page_faults_take_a_tenth),
 		cmocka_unit_test(test_a_full_cgroup_is_shown_if_reads_of_pages_take_a_quarter),
+		cmocka_unit_test(test_a_limit_has_the_name_of_the_file_that_has_it),
 		cmocka_unit_test(
 			test_waits_with_different_neighbours_are_one_cause_with_the_largest),
 		cmocka_unit_test(test_a_limit_of_a_disk_is_named_by_the_file_that_sets_it),

@@ -284,6 +284,25 @@ static void test_thread_that_moved_knows_both_cpus(void **state)
 	done(&capture, why);
 }
 
+static void test_thread_that_was_preempted_and_moved_was_not_woken_late(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	gets(&capture, 1011, 2, 0, 98, 0, 0, 0);
+	gets(&capture, 1012, 2, 98, 0, 0, 0, 0);
+	gets(&capture, 1020, 1, 11, 99, 0, 0, 0);
+	gets(&capture, 1120, 2, 0, 11, 0, 0, 0);
+	capture_end(&capture, 1130, 11, 1);
+	why = ask_span(&capture, 1400);
+	check_part(why, 0, "cpu-contention", 100, 0, "likely", "the CPU was idle: woken late");
+	check_text(why, "100 ns runnable, preempted by ? (99) on cpu 1, moved to cpu 2: that CPU "
+			"was idle [1]\n");
+	done(&capture, why);
+}
+
 /* While no traced thread waits for a CPU, its switches are not recorded. So the last one before the
  * wait is old, and the first one in it shows who had the CPU. */
 static void test_who_had_the_cpu_is_who_gave_it_up(void **state)
@@ -610,6 +629,7 @@ int main(void)
 		cmocka_unit_test(test_stolen_time_names_its_record_and_the_frequency),
 		cmocka_unit_test(test_preemptor_is_named_where_the_thread_lost_its_cpu),
 		cmocka_unit_test(test_thread_that_moved_knows_both_cpus),
+		cmocka_unit_test(test_thread_that_was_preempted_and_moved_was_not_woken_late),
 		cmocka_unit_test(test_who_had_the_cpu_is_who_gave_it_up),
 		cmocka_unit_test(test_who_ran_where_a_thread_was_moved_to_is_likely),
 		cmocka_unit_test(test_stacks_decide_what_calls_and_files_do_not_tell),

@@ -1462,6 +1462,27 @@ static void test_a_frozen_server_that_waits_for_requests_is_likely_stopped(void 
 	}
 }
 
+/* Nobody is known to have thawed it: `its cgroup` would be that of the client. */
+static void test_a_frozen_server_without_a_thawer_is_named_with_its_cgroup(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	connected(&capture, true);
+	kernel_stack(&capture, 0xffff8000, "__refrigerator");
+	waits(&capture, MS + 5, 4, 20, 0, D, NR_EPOLL_WAIT, 7, 0, 0);
+	waits(&capture, MS + 10, 1, 11, 0, S, NR_RECVFROM, 4, 0, 0);
+	gets(&capture, 9 * MS - 10, 4, 0, 20, 0, 9 * MS - 10, HARD);
+	wait_details(&capture, MS + 5, 9 * MS - 10, 20, 0, 1, 0);
+	gets(&capture, 9 * MS, 1, 0, 11, 20, 9 * MS, 0);
+	wait_details(&capture, MS + 10, 9 * MS, 11, 1, 0, 0);
+	why = end(&capture, 10);
+	check_part(why, 0, "stopped", 8 * MS - 20, 0, "likely",
+		   "peer (20), whose cgroup was frozen");
+	done(&capture, why);
+}
+
 /* The request's own thread waits for whatever comes, until the client gives up and hangs up. */
 static void test_a_server_that_waits_until_the_client_gives_up_does_not_answer(void **state)
 {
@@ -1819,6 +1840,7 @@ static void test_the_cpu_time_of_the_tracer_is_its_own(void **state)
 	check_part(why, 2, "cpu-contention", 2 * MS, 91, "certain", "this capture");
 	check_part(why, 1, "cpu-contention", 1 * MS, 92, "certain", "");
 	assert_int_equal(why->instances.data[0].own_ns, 2 * MS);
+	check_why_text(why, "\n  whatever its share, what the capture took comes last\n   1.  ");
 	done(&capture, why);
 }
 
@@ -1915,6 +1937,7 @@ int main(void)
 			test_who_wait_for_each_other_at_a_connection_are_held_up_by_neither),
 		cmocka_unit_test(test_a_wait_for_an_answer_that_timed_out_is_one_for_the_server),
 		cmocka_unit_test(test_a_frozen_server_that_waits_for_requests_is_likely_stopped),
+		cmocka_unit_test(test_a_frozen_server_without_a_thawer_is_named_with_its_cgroup),
 		cmocka_unit_test(
 			test_a_server_that_waits_until_the_client_gives_up_does_not_answer),
 		cmocka_unit_test(test_who_opens_a_named_pipe_waits_for_its_other_end),

@@ -351,9 +351,9 @@ static inline void check_why_text(const struct why *why, const char *expected)
 
 /* Adds the site of requests (capture/requests.h) as the first one after capture_sites. */
 #define SITE_REQUEST CAPTURE_SITES
-static inline void add_request_site(struct capture *capture)
+static inline void add_request_site_named(struct capture *capture, const char *name)
 {
-	const struct site_info site = {.name = "HTTP GET",
+	const struct site_info site = {.name = name,
 				       .category = "request",
 				       .file = "",
 				       .func = "",
@@ -362,6 +362,11 @@ static inline void add_request_site(struct capture *capture)
 	struct error err = ERROR_INIT;
 
 	capture_must(store_writer_add_site(capture->writer, &site, &err), err);
+}
+
+static inline void add_request_site(struct capture *capture)
+{
+	add_request_site_named(capture, "HTTP GET");
 }
 
 static inline void done(struct capture *capture, struct why *why)

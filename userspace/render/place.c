@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 /* The name of a thread's host; NULL: the job has one host. */
 static const char *host_name(const struct model *model, uint32_t host)
@@ -31,11 +32,22 @@ static const char *place(char *text, const struct model *model, uint32_t thread,
 	return text;
 }
 
+/* Whether its name and number look like those of its process, which has another number. */
+static bool looks_like_process(const struct model *model, uint32_t thread)
+{
+	const struct model_process *process = model_process_of(model, thread);
+	uint32_t main = process ? process->main_thread : MODEL_NONE;
+
+	return main != MODEL_NONE && main != thread &&
+	       !strcmp(model_thread_name(model, main), model_thread_name(model, thread));
+}
+
 const char *place_thread(char *text, const struct model *model, uint32_t thread)
 {
 	if (model_is_track(model, thread))
 		return place(text, model, thread, "track of ", place_pid(model, thread));
-	return place(text, model, thread, "", place_tid(model, thread));
+	return place(text, model, thread, looks_like_process(model, thread) ? "thread " : "",
+		     place_tid(model, thread));
 }
 
 const char *place_process(char *text, const struct model *model, uint32_t thread)

@@ -216,8 +216,8 @@ static const struct record_field memory_fields[] = {
 	FIELD(waffle_rec_memory, user_pid, PID,
 	      "the process of that cgroup with the most resident memory; 0: unknown"),
 	FIELD(waffle_rec_memory, flags, FLAGS,
-	      "1: the limit is memory.high, otherwise memory.max; 2: the kernel counts the wait as "
-	      "one for memory"),
+	      "1: the limit is memory.high, otherwise memory.max, or with 4 (cgroup v1) "
+	      "memory.limit_in_bytes; 2: the kernel counts the wait as one for memory"),
 	FIELD(waffle_rec_memory, user_comm, TEXT, "name of that process"),
 };
 

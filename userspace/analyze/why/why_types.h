@@ -203,6 +203,8 @@ struct why_part {
 	uint64_t through_ns; /* of ns: its chain led to the thread of the query, or on from it */
 	/* Of ns: the culprit waited for a CPU that another thread of its pool had. */
 	uint64_t pool_wait_ns;
+	/* Of ns: a wait that goes on when the capture ends, and is like earlier ones of the part. */
+	uint64_t open_ns;
 	uint64_t stretches;
 	uint32_t thread; /* the culprit; MODEL_NONE: none, or no thread */
 	/* Number of similar threads that the part stands for, and of their processes; `thread` is

@@ -14,6 +14,7 @@ enum why_verdict_kind {
 	WHY_VERDICT_NONE,   /* undecided: another rule decides */
 	WHY_VERDICT_END,    /* the chain ends here */
 	WHY_VERDICT_FOLLOW, /* what `thread` did during the last step explains it */
+	WHY_VERDICT_JOIN,   /* it goes on, and counts as the thread's earlier waits in `sum` */
 };
 
 /* The samples that show what a piece of running time was spent on. They are those taken in page
@@ -42,6 +43,8 @@ struct why_verdict {
 	struct why_sampling sampling;
 	/* WHY_VERDICT_FOLLOW */
 	struct why_link link;
+	/* WHY_VERDICT_JOIN */
+	uint32_t sum; /* index in why_walk.sums */
 };
 
 #define WHY_UNDECIDED ((struct why_verdict){.kind = WHY_VERDICT_NONE})

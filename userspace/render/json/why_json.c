@@ -372,6 +372,8 @@ static void cause_json(const struct why_json_printer *printer, const struct why_
 	json_field_string(json, "grade", why_grade_names[part->grade]);
 	json_field_u64(json, "duration_ns", part->ns);
 	json_field_u64(json, "stretches", part->stretches);
+	if (part->open_ns)
+		json_field_u64(json, "open_ns", part->open_ns);
 	json_field_u64(json, "threads", part->threads);
 	json_field_u64(json, "processes", part->processes);
 	if (part->kin)
@@ -387,6 +389,8 @@ static void cause_json(const struct why_json_printer *printer, const struct why_
 		json_field_u64(json, "pool_wait_ns", part->pool_wait_ns);
 	if (part->idle)
 		json_field_bool(json, "idle", true);
+	if (part->capture)
+		json_field_bool(json, "capture", true);
 	polls_json(printer, &part->polls);
 	json_key(json, "culprit");
 	json_object_begin(json);

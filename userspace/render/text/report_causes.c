@@ -44,6 +44,23 @@ static void put(FILE *out, const char *text)
 
 /* ---- culprits ---- */
 
+/* A file is told by the end of its path, and what is said of it behind a comma can be missing:
+ * "…/shard-7 (ext4), of wh…". */
+static void put_end_of_name(FILE *out, const char *object, unsigned room)
+{
+	const char *end = strstr(object, ", ") ?: object + strlen(object), *begin;
+	unsigned columns = terminal_columns(object) - terminal_columns(end);
+
+	if (columns < room) {
+		terminal_put(out, object, (size_t)(terminal_skip(object, room - 1) - object));
+		fputs("…", out);
+		return;
+	}
+	begin = terminal_skip(object, columns - room + 1);
+	fputs("…", out);
+	terminal_put(out, begin, (size_t)(end - begin));
+}
+
 static void put_object(FILE *out, const char *object, unsigned room, enum why_object_shown shown)
 {
 	char *folded = template_fold(object, room);
@@ -55,8 +72,7 @@ static void put_object(FILE *out, const char *object, unsigned room, enum why_ob
 		terminal_put(out, folded, (size_t)(terminal_skip(folded, room - 1) - folded));
 		fputs("…", out);
 	} else {
-		fputs("…", out);
-		put(out, terminal_skip(folded, columns - room + 1));
+		put_end_of_name(out, folded, room);
 	}
 	free(folded);
 }

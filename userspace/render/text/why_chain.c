@@ -169,10 +169,12 @@ static void put_meaning(const struct why_printer *printer, const struct why_step
 	why_put(printer, strtab_get(printer->why->texts, step->meaning));
 }
 
-/* Prints ", preempted by backup (99) on cpu 0, behind hog (7) on cpu 1, moved there from cpu 0". */
+/* Prints ", preempted by backup (99) on cpu 0, behind hog (7) on cpu 1, moved there from cpu 0", or
+ * if nobody had that CPU, ", preempted by backup (99) on cpu 0, moved to cpu 1". */
 static void put_contention(const struct why_printer *printer, const struct why_step *step)
 {
 	bool moved = step->from_cpu != MODEL_CPU_NONE && step->cpu != MODEL_CPU_NONE;
+	bool behind = step->by != MODEL_NONE && step->by != step->preemptor;
 
 	if (step->preemptor != MODEL_NONE) {
 		fputs(", preempted by ", printer->out);
@@ -180,7 +182,11 @@ static void put_contention(const struct why_printer *printer, const struct why_s
 		if (moved)
 			fprintf(printer->out, " on cpu %u", step->from_cpu);
 	}
-	if (step->by != MODEL_NONE && step->by != step->preemptor) {
+	if (moved && step->preemptor != MODEL_NONE && !behind) {
+		fprintf(printer->out, ", moved to cpu %u", step->cpu);
+		return;
+	}
+	if (behind) {
 		fputs(step->preemptor != MODEL_NONE ? ", behind " : " behind ", printer->out);
 		why_put_thread(printer, step->by);
 	}

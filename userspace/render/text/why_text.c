@@ -472,6 +472,18 @@ static void put_waiting_function(const struct why_printer *printer, const struct
 	put_at_end(printer, part->at_end);
 }
 
+/* A smaller part of a cause than this is not mentioned. */
+#define OPEN_PARTS 20
+
+static void put_open(const struct why_printer *printer, const struct why_part *part)
+{
+	char time[UNITS_TEXT];
+
+	if (part->open_ns && part->open_ns >= part->ns / OPEN_PARTS)
+		fprintf(printer->out, ", of which %s go on when the capture ends",
+			units_format_duration(time, part->open_ns));
+}
+
 static void print_signals(const struct why_printer *printer, const struct why_signals *signals)
 {
 	const char *name = signal_name(signals->signo);
@@ -501,6 +513,7 @@ static void print_cause(const struct why_printer *printer, const struct why_inst
 		put_keys(printer, part->span);
 	if (part->step_count == 1) /* its chain is not printed */
 		why_put_frequency(printer, &printer->why->steps.data[part->step]);
+	put_open(printer, part);
 	fputc('\n', printer->out);
 	samples_print(printer->out, printer->why->sample_places,
 		      why_part_places(printer->why, part), part->place_count, SAMPLES_INDENT);
@@ -558,6 +571,25 @@ static uint32_t parts_shown(const struct why_printer *printer, const struct why_
 	return shown;
 }
 
+/* Says what comes later than by its share (why_idle.h). */
+static void print_order(const struct why_printer *printer, const struct why_instance *instance,
+			uint32_t shown)
+{
+	const struct why_part *parts = &printer->why->parts.data[instance->part];
+	bool capture = false, idle = false;
+
+	for (uint32_t i = 1; i < shown; i++) {
+		if (parts[i].ns <= parts[i - 1].ns)
+			continue;
+		capture |= parts[i].capture;
+		idle |= !parts[i].capture;
+	}
+	if (idle)
+		fputs("  whatever its share, idle time comes after what delays\n", printer->out);
+	if (capture)
+		fputs("  whatever its share, what the capture took comes last\n", printer->out);
+}
+
 static void print_instance(const struct why_printer *printer, const struct why_instance *instance)
 {
 	uint32_t shown = parts_shown(printer, instance);
@@ -569,6 +601,7 @@ static void print_instance(const struct why_printer *printer, const struct why_i
 	print_doubts(printer, instance);
 	print_by_cause(printer, instance);
 	print_locks(printer, instance);
+	print_order(printer, instance, shown);
 	for (uint32_t i = 0; i < shown; i++)
 		print_cause(printer, instance, i);
 	print_rest(printer, instance, shown);

@@ -178,6 +178,14 @@ static struct why_verdict at_owned(struct why_walk *walk, struct why_blocked *bl
 	return why_blocked_end(walk, blocked, WHY_LOCK, grade, owner);
 }
 
+static struct why_verdict earlier_or(const struct why_walk *walk, const struct why_blocked *blocked,
+				     struct why_verdict verdict)
+{
+	struct why_verdict earlier = why_blocked_as_earlier(walk, blocked);
+
+	return earlier.kind == WHY_VERDICT_NONE ? verdict : earlier;
+}
+
 #define ALONE_TEXT "no other process holds the other end"
 #define MUTUAL_PIPES_TEXT "the chain of pipes leads back to it"
 #define MUTUAL_SOCKETS_TEXT "the chain of connections leads back to it"
@@ -202,7 +210,7 @@ static struct why_verdict at_peer(struct why_walk *walk, struct why_blocked *blo
 	step->by = peer;
 	step->owned = blocked->interval->open && (alone || verdict.kind != WHY_VERDICT_NONE);
 	if (verdict.kind != WHY_VERDICT_NONE)
-		return verdict;
+		return earlier_or(walk, blocked, verdict);
 	if (alone && !why_walk_is_on_path(walk, peer))
 		return why_blocked_follow(walk, blocked, peer, grade);
 	if (alone)
@@ -404,7 +412,9 @@ static struct why_verdict by_other_end(struct why_walk *walk, struct why_blocked
 		verdict = at_last_thread(walk, blocked);
 	if (verdict.kind == WHY_VERDICT_NONE)
 		verdict = at_left_alone(walk, blocked);
-	return verdict.kind == WHY_VERDICT_NONE ? at_open(walk, blocked, text) : verdict;
+	if (verdict.kind != WHY_VERDICT_NONE)
+		return verdict;
+	return earlier_or(walk, blocked, at_open(walk, blocked, text));
 }
 
 #define UNREPORTED_TEXT "the kernel did not report what woke it"

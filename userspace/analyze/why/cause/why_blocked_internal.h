@@ -102,6 +102,12 @@ struct why_verdict why_blocked_at_unknown_device(struct why_walk *walk,
 /* A device request ended a wait for several things. Undecided if that is not certain enough. */
 struct why_verdict why_blocked_polled_device(struct why_walk *walk, struct why_blocked *blocked);
 
+/* The wait goes on when the capture ends, and nothing shows who has to end it. If its thread has
+ * waited at this place for the same thing before, for at least as long, what explained most of
+ * that explains it. Otherwise undecided; in why_earlier.c. */
+struct why_verdict why_blocked_as_earlier(const struct why_walk *walk,
+					  const struct why_blocked *blocked);
+
 /* The sleep, if the thread polls; in why_polling.c. */
 struct why_polls why_polls_of(const struct why_walk *walk, const struct why_blocked *blocked);
 /* Text of the program's own lock that it waits for, if its functions show that; 0: they do not. In

@@ -118,7 +118,7 @@ static struct why_verdict at_program(struct why_walk *walk, struct why_blocked *
 
 	if (socket && why_socket_side(walk, socket) == WHY_SIDE_SERVER)
 		return end_served(walk, blocked, socket);
-	if (verdict.kind == WHY_VERDICT_FOLLOW)
+	if (verdict.kind != WHY_VERDICT_END)
 		return verdict;
 	switch (verdict.cause) {
 	case WHY_TIMER:

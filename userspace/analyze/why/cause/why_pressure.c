@@ -90,14 +90,20 @@ static const struct model_memory *memory_at(const struct why_walk *walk,
 	return at < len && all[at].thread == blocked->thread && all[at].ts == ts ? &all[at] : NULL;
 }
 
+static const char *memory_limit_name(const struct model_memory *memory)
+{
+	if (memory->flags & WAFFLE_MEMORY_HIGH)
+		return "memory.high";
+	return memory->flags & WAFFLE_MEMORY_OLD ? "memory.limit_in_bytes" : "memory.max";
+}
+
 /* Adds "memory.max 64.0 MiB of /sys/fs/cgroup/app used up, the most by hog (4711)". */
 static void add_memory_limit(struct why_walk *walk, const struct model_memory *memory,
 			     struct pressure *pressure)
 {
 	char limit[UNITS_TEXT];
 
-	add(pressure, ", %s %s of %.256s used up",
-	    memory->flags & WAFFLE_MEMORY_HIGH ? "memory.high" : "memory.max",
+	add(pressure, ", %s %s of %.256s used up", memory_limit_name(memory),
 	    units_format_bytes(limit, memory->limit_bytes),
 	    strtab_get(walk->why->texts, why_cgroup(walk, memory->cgroup)));
 	if (memory->user_pid)

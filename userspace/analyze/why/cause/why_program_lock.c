@@ -82,18 +82,42 @@ static uint32_t lock_by_votes(struct why_walk *walk, const struct model_wait *wa
 		       : 0;
 }
 
+/* The stack of a wait that began before the capture is not known. If the thread's next wait is in
+ * the same call for the same thing, it is most likely in the same functions. Returns that one or
+ * NULL. */
+static const struct model_wait *next_like(const struct why_walk *walk,
+					  const struct why_blocked *blocked)
+{
+	const struct why_thread *of = &walk->intervals.threads[blocked->thread];
+	const uint64_t *args = walk->model->syscall_args.data;
+	size_t next = blocked->index + 1, count = walk->model->syscall_args.len;
+	const struct why_interval *interval;
+
+	if (blocked->index || blocked->interval->args >= count)
+		return NULL;
+	while (next < of->intervals.len && of->intervals.data[next].state != WAFFLE_THREAD_BLOCKED)
+		next++;
+	if (next == of->intervals.len)
+		return NULL;
+	interval = &of->intervals.data[next];
+	if (interval->syscall != blocked->interval->syscall || interval->args >= count ||
+	    args[interval->args] != args[blocked->interval->args])
+		return NULL;
+	return model_wait_at(walk->model, blocked->thread, interval->from_ts);
+}
+
 uint32_t why_program_lock(struct why_walk *walk, const struct why_blocked *blocked)
 {
 	const unsigned interrupts = WAFFLE_SWITCH_WAKER_HARDIRQ | WAFFLE_SWITCH_WAKER_SOFTIRQ;
 	bool wakes = blocked->kind == WAIT_POLL || blocked->kind == WAIT_FUTEX;
 	const struct model_wake *wake;
 	uint32_t pid = walk->model->threads.data[blocked->thread].pid, released = 0;
+	const struct model_wait *wait = blocked->wait ?: (wakes ? next_like(walk, blocked) : NULL);
 
 	if (!walk->names || (!wakes && blocked->kind != WAIT_SLEEP))
 		return 0;
-	if (blocked->wait && blocked->wait->user_stack)
-		return lock_by_stack(walk, pid, blocked->wait->user_stack, blocked->wait->from_ts,
-				     false);
+	if (wait && wait->user_stack)
+		return lock_by_stack(walk, pid, wait->user_stack, wait->from_ts, false);
 	wake = wakes && !blocked->interval->open
 		       ? model_wake_at(walk->model, blocked->thread, blocked->interval->to_ts)
 		       : NULL;

@@ -64,8 +64,9 @@ static uint64_t freezer_of(const struct model *model, uint32_t pid)
 	return found;
 }
 
-/* "thawed worker (4712), whose cgroup jobs was frozen", as said of who thawed it; without that
- * thread, "its cgroup jobs was frozen". */
+/* "thawed worker (4712), whose cgroup jobs was frozen", as said of who thawed it. Without that
+ * thread, "its cgroup jobs was frozen", or if another one waited for it, "worker (4712), whose …".
+ */
 static uint32_t frozen_text(struct why_walk *walk, const struct why_blocked *blocked, bool thawed)
 {
 	uint32_t thread = why_main_thread(walk, blocked->thread);
@@ -74,8 +75,8 @@ static uint32_t frozen_text(struct why_walk *walk, const struct why_blocked *blo
 	char whose[64] = "its", text[512];
 	int len;
 
-	if (thawed)
-		snprintf(whose, sizeof(whose), "thawed %.16s (%u), whose",
+	if (thawed || blocked->link)
+		snprintf(whose, sizeof(whose), "%s%.16s (%u), whose", thawed ? "thawed " : "",
 			 model_thread_name(walk->model, thread), model_pid_real(walk->model, pid));
 	len = snprintf(text, sizeof(text), "%s cgroup %.400s%swas frozen", whose,
 		       cgroup ? strtab_get(walk->why->texts, why_cgroup(walk, cgroup)) : "",

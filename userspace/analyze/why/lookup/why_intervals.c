@@ -188,15 +188,25 @@ static void mark_span(struct why_intervals *intervals, struct interval_spans *op
 	vec_add(&open[span->thread].spans, begun);
 	if (!is_request(intervals->model, index))
 		return;
-	vec_add(&thread->answers, span->start_ts);
-	vec_add(&thread->answers, begun.end_ts);
+	vec_add(&thread->answers, (struct why_answers){span->start_ts, 1});
+	vec_add(&thread->answers, (struct why_answers){begun.end_ts, -1});
 }
 
 static int earlier(const void *left, const void *right)
 {
-	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+	const struct why_answers *a = left, *b = right;
 
-	return a < b ? -1 : a > b;
+	return a->ts < b->ts ? -1 : a->ts > b->ts;
+}
+
+/* Until then, `open` of each entry is how it changes the number of open requests. */
+static void sum_answers(struct why_thread *thread)
+{
+	if (thread->answers.len)
+		qsort(thread->answers.data, thread->answers.len, sizeof(*thread->answers.data),
+		      earlier);
+	for (size_t i = 1; i < thread->answers.len; i++)
+		thread->answers.data[i].open += thread->answers.data[i - 1].open;
 }
 
 /* Forgets the spans that end before a time. */
@@ -234,9 +244,7 @@ static void mark_spans(struct why_intervals *intervals, uint64_t from_ts, uint64
 		struct why_thread *thread = &intervals->threads[i];
 
 		close_spans(thread, &open[i], UINT64_MAX);
-		if (thread->answers.len)
-			qsort(thread->answers.data, thread->answers.len,
-			      sizeof(*thread->answers.data), earlier);
+		sum_answers(thread);
 		vec_free(&open[i].spans);
 	}
 	free(open);
@@ -349,13 +357,60 @@ uint64_t why_intervals_span_since(const struct why_intervals *intervals, uint32_
 	return found ? intervals->threads[thread].marks.data[found - 1].ts : 0;
 }
 
+/* Index of the thread's first entry of `answers` after ts. */
+static size_t answers_after(const struct why_thread *of, uint64_t ts)
+{
+	return lower_bound(of->answers.len, i, of->answers.data[i].ts <= ts);
+}
+
+/* Whether the thread is in a wait at ts, or has waited between `since` and ts. */
+static bool waits_since(const struct why_intervals *intervals, uint32_t thread, uint64_t since,
+			uint64_t ts)
+{
+	const struct why_thread *of = &intervals->threads[thread];
+	size_t at = why_intervals_after(intervals, thread, ts);
+
+	if (at < of->intervals.len && of->intervals.data[at].from_ts <= ts &&
+	    of->intervals.data[at].state == WAFFLE_THREAD_BLOCKED)
+		return true;
+	for (; at && of->intervals.data[at - 1].to_ts > since; at--)
+		if (of->intervals.data[at - 1].state == WAFFLE_THREAD_BLOCKED)
+			return true;
+	return false;
+}
+
+/* A server of RESP executes a command as soon as it has read it, before it reads the next one. Its
+ * loop sends the answers, and so ends the spans, only after that. A server of HTTP may have read
+ * several requests before it begins with the first one. */
+static bool executes_at_once(const struct model *model, uint32_t span)
+{
+	return !strncmp(model_site(model, model->spans.data[span].site)->name, "RESP", 4);
+}
+
+bool why_intervals_doubts(const struct why_intervals *intervals, uint32_t thread, uint32_t span,
+			  uint64_t ts)
+{
+	const struct model *model = intervals->model;
+	const struct why_thread *of;
+	size_t next;
+
+	if (span == MODEL_NONE || thread >= intervals->count)
+		return false;
+	of = &intervals->threads[thread];
+	next = answers_after(of, ts);
+	if (!next || of->answers.data[next - 1].open < 2 || !is_request(model, span))
+		return false;
+	return !executes_at_once(model, span) ||
+	       waits_since(intervals, thread, model->spans.data[span].start_ts, ts);
+}
+
 bool why_intervals_answers(const struct why_intervals *intervals, uint32_t thread, uint64_t from_ts,
 			   uint64_t to_ts)
 {
 	const struct why_thread *of = &intervals->threads[thread];
-	size_t at = lower_bound(of->answers.len, i, of->answers.data[i] <= from_ts);
+	size_t at = answers_after(of, from_ts);
 
-	return at < of->answers.len && of->answers.data[at] <= to_ts;
+	return at < of->answers.len && of->answers.data[at].ts <= to_ts;
 }
 
 bool why_intervals_serves(const struct why_intervals *intervals, uint32_t thread, uint64_t from_ts,

@@ -24,6 +24,12 @@ struct why_mark {
 	uint32_t span;
 };
 
+/* From `ts` on, `open` requests have begun on a thread and not ended. */
+struct why_answers {
+	uint64_t ts;
+	int64_t open;
+};
+
 /* What woke a thread from a wait. */
 struct why_waker {
 	uint32_t thread; /* MODEL_NONE: unknown */
@@ -95,7 +101,7 @@ struct why_last_wakes {
 struct why_thread {
 	VEC(struct why_interval) intervals;
 	VEC(struct why_mark) marks;
-	VEC(uint64_t) answers; /* when requests begin and end on the thread, sorted */
+	VEC(struct why_answers) answers; /* when requests begin and end on the thread, sorted */
 	struct why_series series[WHY_SERIES]; /* cache: the last ones computed */
 	struct why_again again[WHY_AGAIN];
 	struct why_throttled throttled;   /* cache: the last one looked up */
@@ -146,6 +152,10 @@ bool why_intervals_left(const struct model *model, uint32_t span);
  * least. */
 uint32_t why_intervals_span(const struct why_intervals *intervals, uint32_t thread, uint64_t ts,
 			    uint64_t *until);
+/* Whether `span`, the innermost one of the thread at ts, is a request, and the thread may work for
+ * another one then: several are open, and it may have put this one aside. */
+bool why_intervals_doubts(const struct why_intervals *intervals, uint32_t thread, uint32_t span,
+			  uint64_t ts);
 /* Whether a request begins or ends on the thread after from_ts, until to_ts. */
 bool why_intervals_answers(const struct why_intervals *intervals, uint32_t thread, uint64_t from_ts,
 			   uint64_t to_ts);

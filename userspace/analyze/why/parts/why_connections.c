@@ -67,19 +67,29 @@ static bool server_of_socket(char *server, size_t size, const char *text)
 			connection.protocol, connection.after_len, connection.after) < (int)size;
 }
 
+#define DNS_PREFIX "DNS server "
+
 /* The server of "DNS server 10.0.0.2:53 (socket:[4711])". */
 static bool server_of_dns(char *server, size_t size, const char *text)
 {
 	const char *dns = text, *rest;
 	size_t len;
 
-	if (!begins(&dns, "DNS server "))
+	if (!begins(&dns, DNS_PREFIX))
 		return false;
 	len = strcspn(dns, " ");
 	rest = dns + len;
 	if (!begins(&rest, " (socket:[") || !skip_number(&rest) || strcmp(rest, ")") != 0)
 		return false;
 	return snprintf(server, size, "%.*s", (int)(dns + len - text), text) < (int)size;
+}
+
+/* UDP has no connections. */
+static const char *plural_of(const char *text)
+{
+	bool udp = strstr(text, "udp") || !strncmp(text, DNS_PREFIX, strlen(DNS_PREFIX));
+
+	return udp ? "sockets" : "connections";
 }
 
 uint32_t why_connections_to(struct strtab *texts, uint32_t object)
@@ -91,7 +101,7 @@ uint32_t why_connections_to(struct strtab *texts, uint32_t object)
 	if (!server_of_socket(server, sizeof(server), text) &&
 	    !server_of_dns(server, sizeof(server), text))
 		return 0;
-	len = snprintf(all, sizeof(all), "connections to %s", server);
+	len = snprintf(all, sizeof(all), "%s to %s", plural_of(server), server);
 	return strtab_put(texts, all, (size_t)len);
 }
 
@@ -103,8 +113,8 @@ uint32_t why_connections_at(struct strtab *texts, uint32_t object)
 
 	if (!connection_split(&connection, strtab_get(texts, object)))
 		return 0;
-	len = snprintf(all, sizeof(all), "connections at %.*s (%s%.*s)", connection.local_len,
-		       connection.local, connection.protocol, connection.after_len,
-		       connection.after);
+	len = snprintf(all, sizeof(all), "%s at %.*s (%s%.*s)", plural_of(connection.protocol),
+		       connection.local_len, connection.local, connection.protocol,
+		       connection.after_len, connection.after);
 	return len < (int)sizeof(all) ? strtab_put(texts, all, (size_t)len) : 0;
 }

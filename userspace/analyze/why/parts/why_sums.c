@@ -63,6 +63,8 @@ struct why_step *why_walk_push(struct why_walk *walk, uint32_t thread,
 	step->thread = thread;
 	step->state = state;
 	step->span = why_intervals_span(&walk->intervals, thread, from, &walk->span_until);
+	if (why_intervals_doubts(&walk->intervals, thread, step->span, from))
+		step->span = MODEL_NONE;
 	if (walk->interval && state && !walk->no_chains)
 		set_switches(step, walk->interval);
 	return step;
@@ -265,6 +267,9 @@ void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
 		site = walk->model->spans.data[part.span].site;
 		if (why_intervals_left(walk->model, part.span))
 			grade = why_grade_least(grade, WHY_GRADE_LIKELY);
+		if (why_intervals_doubts(&walk->intervals, verdict->thread, part.span,
+					 last->from_ts))
+			part.span = MODEL_NONE;
 	}
 	if (is_of_goroutines(walk) || is_within_error(walk))
 		grade = why_grade_least(grade, WHY_GRADE_LIKELY);
@@ -294,19 +299,30 @@ void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
 	}
 }
 
+void why_walk_join(struct why_walk *walk, const struct why_verdict *verdict)
+{
+	const struct why_step *last = &walk->path[walk->depth - 1];
+	struct why_sum *sum = &walk->sums.data[verdict->sum];
+	uint64_t ns = last->to_ts - last->from_ts;
+
+	sum->part.through_ns += sum->part.through_ns > sum->part.ns / 2 ? ns : 0;
+	sum->part.ns += ns;
+	sum->part.open_ns += ns;
+	sum->part.stretches++;
+	sum->grade_ns[walk->unsure ? WHY_GRADE_UNKNOWN : WHY_GRADE_LIKELY] += ns;
+}
+
 struct why_verdict why_verdict_end(const struct why_walk *walk, enum why_cause cause,
 				   enum why_grade grade, uint32_t thread, uint32_t object)
 {
 	const struct why_step *last = &walk->path[walk->depth - 1];
 	uint64_t until;
-	uint32_t span = thread == last->thread ? last->span
-					       : why_intervals_span(&walk->intervals, thread,
-								    last->from_ts, &until);
 
-	return (struct why_verdict){.kind = WHY_VERDICT_END,
-				    .thread = thread,
-				    .cause = cause,
-				    .grade = grade,
-				    .span = span,
-				    .object = object};
+	return (struct why_verdict){
+		.kind = WHY_VERDICT_END,
+		.thread = thread,
+		.cause = cause,
+		.grade = grade,
+		.span = why_intervals_span(&walk->intervals, thread, last->from_ts, &until),
+		.object = object};
 }

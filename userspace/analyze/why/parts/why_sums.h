@@ -14,5 +14,7 @@ struct why_verdict why_verdict_end(const struct why_walk *walk, enum why_cause c
 				   enum why_grade grade, uint32_t thread, uint32_t object);
 /* Adds the time of the path's last step, at which the chain ends. */
 void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict);
+/* The same for a wait that goes on, and counts as earlier ones. Its chain is not known. */
+void why_walk_join(struct why_walk *walk, const struct why_verdict *verdict);
 
 #endif

@@ -87,6 +87,8 @@ static void conclude(struct why_walk *walk, const struct why_verdict *verdict)
 
 	if (verdict->kind == WHY_VERDICT_FOLLOW)
 		why_walk_time(walk, verdict->thread, step->from_ts, step->to_ts, &verdict->link);
+	else if (verdict->kind == WHY_VERDICT_JOIN)
+		why_walk_join(walk, verdict);
 	else
 		why_walk_add(walk, verdict);
 	walk->interval = interval;
@@ -151,6 +153,7 @@ struct contention {
 
 /* The CPU was idle and woke up late, or the thread was moved there late. */
 #define IDLE_TEXT "the CPU was idle: woken late"
+#define IDLE_PREEMPTED_TEXT "that CPU was idle"
 
 /* The last step, of a thread for whose work another one waits, and its pool has the CPU: that is
  * the pool's work all the same. */
@@ -189,6 +192,9 @@ static void add_contention(struct why_walk *walk, const struct contention *part)
 		step->from_cpu = interval->cpu;
 	if (!interval->woken && part->from == interval->from_ts)
 		step->preemptor = interval->by;
+	if (part->idle && step->preemptor != MODEL_NONE)
+		step->object = strtab_put(walk->why->texts, IDLE_PREEMPTED_TEXT,
+					  strlen(IDLE_PREEMPTED_TEXT));
 	verdict = part->idle ? why_late_for_room(walk, part->of) : contention_in_pool(walk, part);
 	if (verdict.kind != WHY_VERDICT_NONE)
 		return conclude(walk, &verdict);
