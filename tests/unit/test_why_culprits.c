@@ -641,22 +641,30 @@ static void test_a_connection_whose_syn_was_sent_again_names_the_server(void **s
 	done(&capture, why);
 }
 
-/* A process in a network namespace, with a socket. */
-static void in_network(struct capture *capture, uint32_t pid, const char *network, uint32_t inode,
-		       const char *detail)
+/* Adds a socket of a process; 0: of none. */
+static void socket_of(struct capture *capture, uint32_t pid, uint32_t inode, const char *detail)
 {
-	const struct store_attribute attribute = {
-		.pid = pid, .ts = CAPTURE_START, .key = STORE_NETWORK, .value = network};
 	char name[32];
 	const struct store_object socket = {
 		.pid = pid, .ino = inode, .name = name, .detail = detail};
 	struct error err = ERROR_INIT;
 
 	snprintf(name, sizeof(name), "socket:[%" PRIu32 "]", inode);
+	capture_must(store_writer_add_object(capture->writer, &socket, &err), err);
+}
+
+/* A process in a network namespace, with a socket. */
+static void in_network(struct capture *capture, uint32_t pid, const char *network, uint32_t inode,
+		       const char *detail)
+{
+	const struct store_attribute attribute = {
+		.pid = pid, .ts = CAPTURE_START, .key = STORE_NETWORK, .value = network};
+	struct error err = ERROR_INIT;
+
 	named(capture, pid, pid, "server");
 	if (*network)
 		capture_must(store_writer_add_attribute(capture->writer, &attribute, &err), err);
-	capture_must(store_writer_add_object(capture->writer, &socket, &err), err);
+	socket_of(capture, pid, inode, detail);
 }
 
 /* Servers of two network namespaces listen at the same port. */
@@ -742,6 +750,97 @@ static void test_a_loop_with_other_sockets_than_an_unanswered_one_is_idle(void *
 				    rows[i].idle ? "timer" : "socket");
 		assert_int_equal(part->idle, rows[i].idle);
 		assert_int_equal(part->object == 0, rows[i].idle);
+		done(&capture, why);
+	}
+}
+
+/* Thread 11 polls, until its timeout or the end of the capture, what the list has, with its
+ * connection `client`. Process 20 listens, and computes. */
+static struct why *polls_list(struct capture *capture, const char *list, const char *client,
+			      const char *server, bool open)
+{
+	struct waffle_rec_open_wait rec = {.rec = {9000, 11, WAFFLE_REC_OPEN_WAIT, 0},
+					   .from_ts = 1010};
+
+	begin(capture);
+	object(capture, list, "");
+	in_network(capture, CAPTURE_PID, "", 1, client);
+	in_network(capture, 20, "", 2, "tcp 127.0.0.1:80");
+	if (server)
+		socket_of(capture, 0, 3, server);
+	kernel_stack(capture, 0x1000, "hrtimer_wakeup");
+	gets(capture, 1005, 2, 0, 20, 0, 0, 0);
+	waits(capture, 1010, 1, 11, 0, S, NR_POLL, 0x1000, 2, 8000);
+	if (open) {
+		wait_details(capture, 1010, 9000, 11, 1, 0, 0);
+		capture_add(capture, &rec);
+		return ask_span(capture, 9000);
+	}
+	wait_details(capture, 1010, 8010, 11, 1, 0, 0);
+	wake_details(capture, 8010, 0, 11, 1, HARD);
+	gets(capture, 8010, 1, 0, 11, 0, 8010, HARD);
+	capture_end(capture, 8020, 11, 1);
+	return ask_span(capture, 9000);
+}
+
+/* Eventfds are what the program wakes its own threads by. Anything else may be what it waits for.
+ */
+static void test_a_poll_of_a_connection_and_eventfds_is_for_the_connection(void **state)
+{
+	static const char end[] = "tcp 127.0.0.1:40001 <-> 127.0.0.1:80, SYN not answered";
+	static const struct {
+		const char *list;
+		bool found;
+	} rows[] = {
+		{"2 descriptors: %s, anon_inode:[eventfd]", true},
+		{"3 descriptors: anon_inode:[eventfd], %s, anon_inode:[eventfd]", true},
+		{"2 descriptors: %s, pipe:[4]", false},
+		{"2 descriptors: %s, tcp 127.0.0.1:40002 <-> 127.0.0.1:80", false},
+		{"many descriptors: %s, anon_inode:[eventfd]", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct capture capture;
+		char list[200];
+		struct why *why;
+
+		snprintf(list, sizeof(list), rows[i].list, end);
+		why = polls_list(&capture, list, end, NULL, false);
+		if (rows[i].found)
+			check_part(why, 0, "socket", 7000, 20, "likely",
+				   "socket:[1] (tcp 127.0.0.1:40001 <-> 127.0.0.1:80, SYN not "
+				   "answered)");
+		else
+			check_part(why, 0, "timer", 7000, 11, "likely", list);
+		done(&capture, why);
+	}
+}
+
+static void test_a_connection_that_is_not_accepted_at_the_end_names_the_server(void **state)
+{
+	static const char end[] = "tcp 127.0.0.1:40001 <-> 127.0.0.1:80";
+	static const struct {
+		const char *server;
+		uint32_t culprit;
+		const char *object;
+	} rows[] = {
+		{"tcp 127.0.0.1:80 <-> 127.0.0.1:40001, not accepted yet", 20,
+		 "socket:[1] (tcp 127.0.0.1:40001 <-> 127.0.0.1:80, not accepted yet)"},
+		{"tcp 127.0.0.1:80 <-> 127.0.0.1:40002, not accepted yet", 0,
+		 "socket:[1] (tcp 127.0.0.1:40001 <-> 127.0.0.1:80)"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct capture capture;
+		struct why *why = polls_list(&capture,
+					     "2 descriptors: tcp 127.0.0.1:40001 <-> 127.0.0.1:80, "
+					     "anon_inode:[eventfd]",
+					     end, rows[i].server, true);
+
+		check_part(why, 0, "socket", 7990, rows[i].culprit,
+			   rows[i].culprit ? "likely" : "unknown", rows[i].object);
 		done(&capture, why);
 	}
 }
@@ -833,6 +932,9 @@ int main(void)
 		cmocka_unit_test(test_a_connection_that_two_threads_answer_is_one),
 		cmocka_unit_test(test_a_server_of_another_network_namespace_is_not_the_one),
 		cmocka_unit_test(test_a_loop_with_other_sockets_than_an_unanswered_one_is_idle),
+		cmocka_unit_test(test_a_poll_of_a_connection_and_eventfds_is_for_the_connection),
+		cmocka_unit_test(
+			test_a_connection_that_is_not_accepted_at_the_end_names_the_server),
 		cmocka_unit_test(test_workers_and_threads_of_a_pool_that_do_the_same_are_one_cause),
 	};
 

@@ -212,7 +212,7 @@ int targets_wait_ms(const struct session *session, int most);
  * no error. */
 int targets_rearm(struct session *session);
 /* Looks which of the targets are at the other ends of the connections that threads waited for. */
-int targets_name_peers(struct session *session);
+int targets_name_peers(struct session *session, bool at_end);
 /* For drain_open(): handles new processes and programs. Called during a drain. */
 void targets_notice(const struct waffle_rec *rec, void *arg);
 /* Also for drain_open(): handles new mappings. Records before `before_ts` follow. */

@@ -137,7 +137,7 @@ int targets_find(struct session *session)
 	return result;
 }
 
-int targets_name_peers(struct session *session)
+int targets_name_peers(struct session *session, bool at_end)
 {
 	pid_list pids = {0};
 	int result = 0;
@@ -145,7 +145,7 @@ int targets_name_peers(struct session *session)
 	for (size_t i = 0; i < session->targets.len; i++)
 		if (!vec_push(&pids, session->targets.data[i].pid))
 			result = error_set(session->err, ENOMEM, "out of memory");
-	result = result ?: enrich_peers(session->enrich, pids.data, pids.len, session->err);
+	result = result ?: enrich_peers(session->enrich, pids.data, pids.len, at_end, session->err);
 	vec_free(&pids);
 	return result;
 }

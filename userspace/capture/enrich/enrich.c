@@ -413,9 +413,12 @@ static int fifo_name(pid_t pid, const struct file_key *key, const char *path, co
 	return object_names_fifo(named->objects, pid, key, path, lacks, named->err);
 }
 
-int enrich_peers(struct enrich *enrich, const pid_t *pids, size_t count, struct error *err)
+int enrich_peers(struct enrich *enrich, const pid_t *pids, size_t count, bool at_end,
+		 struct error *err)
 {
-	return object_names_peers(enrich->objects, pids, count, err);
+	int result = at_end ? object_names_unaccepted(enrich->objects, pids, count, err) : 0;
+
+	return result ?: object_names_peers(enrich->objects, pids, count, err);
 }
 
 int enrich_pipes(struct enrich *enrich, struct error *err)

@@ -298,6 +298,33 @@ static struct why_verdict at_last_thread(struct why_walk *walk, struct why_block
 	return why_blocked_follow(walk, blocked, other, WHY_GRADE_LIKELY);
 }
 
+#define UNACCEPTED_TEXT "the server had not accepted the connection when the capture ended"
+
+/* The connection is in the queue of the socket that listens: what its server does meanwhile keeps
+ * it there. */
+static struct why_verdict at_unaccepted(struct why_walk *walk, struct why_blocked *blocked)
+{
+	const struct store_object *object = blocked->facts.object;
+	struct why_step *step = &walk->path[walk->depth - 1];
+	char text[sizeof(((struct descriptor *)NULL)->detail) + 96];
+	int len;
+
+	if (!blocked->interval->open || !wait_may_be_at_socket(blocked->kind) ||
+	    !why_is_unaccepted(walk, object))
+		return WHY_UNDECIDED;
+	len = snprintf(text, sizeof(text), "%.48s (%s" DESCRIPTOR_UNACCEPTED ")", object->name,
+		       object->detail);
+	blocked->object = strtab_put(walk->why->texts, text, (size_t)len);
+	step->by = why_socket_other_server(walk, object, blocked->thread);
+	step->meaning = strtab_put(walk->why->texts, UNACCEPTED_TEXT, strlen(UNACCEPTED_TEXT));
+	if (step->by == MODEL_NONE || !why_is_only_thread(walk, step->by) ||
+	    why_walk_is_on_path(walk, step->by))
+		return why_blocked_end(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY, step->by);
+	blocked->kind = WAIT_SOCKET;
+	step->owned = true;
+	return why_blocked_follow_server(walk, blocked, step->by);
+}
+
 /* Nobody has answered the SYN of the connection when the capture ends. */
 static struct why_verdict at_unconnected(struct why_walk *walk, const struct why_blocked *blocked)
 {
@@ -381,6 +408,8 @@ static struct why_verdict by_other_end(struct why_walk *walk, struct why_blocked
 
 	if (blocked->kind == WAIT_POLL)
 		blocked->kind = polled_kind(&blocked->facts);
+	if (verdict.kind == WHY_VERDICT_NONE)
+		verdict = at_unaccepted(walk, blocked);
 	if (verdict.kind == WHY_VERDICT_NONE)
 		verdict = at_held(walk, blocked);
 	if (verdict.kind == WHY_VERDICT_NONE)
