@@ -17,6 +17,7 @@
 #include "analyze/why/why_outside.h"
 #include "render/json/why_json.h"
 #include "render/text/why_text.h"
+#include "target/process/descriptors.h"
 
 #define IDLE "the CPU was idle: woken late"
 
@@ -845,6 +846,29 @@ static void test_a_connection_that_is_not_accepted_at_the_end_names_the_server(v
 	}
 }
 
+/* The event loop of a server watches other connections each time. */
+static void test_timeouts_of_an_epoll_are_one_cause_whatever_it_watches(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	object(&capture, DESCRIPTOR_EPOLL, "socket:[1], socket:[2]");
+	object(&capture, DESCRIPTOR_EPOLL, "socket:[1], socket:[3]");
+	kernel_stack(&capture, 0x1000, "hrtimer_wakeup");
+	for (uint64_t i = 0, ts = 1010; i < 2; i++, ts += 1000) {
+		waits(&capture, ts, 1, 11, 0, S, NR_EPOLL_WAIT, 4, 0, 0);
+		wait_details(&capture, ts, ts + 900, 11, (uint32_t)i + 1, 0, 0);
+		wake_details(&capture, ts + 900, 0, 11, 1, HARD);
+		gets(&capture, ts + 900, 1, 0, 11, 0, ts + 900, HARD);
+	}
+	capture_end(&capture, 3000, 11, 1);
+	why = ask_span(&capture, 9000);
+	check_part(why, 0, "timer", 1800, 11, "likely", DESCRIPTOR_EPOLL);
+	done(&capture, why);
+}
+
 static void test_a_connection_that_two_threads_answer_is_one(void **state)
 {
 	struct capture capture;
@@ -933,6 +957,7 @@ int main(void)
 		cmocka_unit_test(test_a_server_of_another_network_namespace_is_not_the_one),
 		cmocka_unit_test(test_a_loop_with_other_sockets_than_an_unanswered_one_is_idle),
 		cmocka_unit_test(test_a_poll_of_a_connection_and_eventfds_is_for_the_connection),
+		cmocka_unit_test(test_timeouts_of_an_epoll_are_one_cause_whatever_it_watches),
 		cmocka_unit_test(
 			test_a_connection_that_is_not_accepted_at_the_end_names_the_server),
 		cmocka_unit_test(test_workers_and_threads_of_a_pool_that_do_the_same_are_one_cause),

@@ -39,22 +39,14 @@ static bool is_other(const struct store_object *object, const struct why_blocked
 	return came_later(object, blocked->waker.hints);
 }
 
-/* Whether another thread of the process ended the wait, as through an eventfd. */
-static bool is_woken_inside(const struct why_walk *walk, const struct why_blocked *blocked)
-{
-	const struct model_thread *threads = walk->model->threads.data;
-	uint32_t waker = blocked->waker.thread;
-
-	return waker < walk->model->threads.len && !blocked->waker.interrupt &&
-	       threads[waker].pid == threads[blocked->thread].pid;
-}
-
-/* A poll() of a connection and of what its own process wakes it by. */
+/* A poll() of a connection and of eventfds. If a recorded thread ended the wait, it is known
+ * without the connection, and may have used an eventfd. */
 static bool find_polled(const struct why_walk *walk, struct why_blocked *blocked)
 {
 	const struct store_object *object = blocked->facts.object;
 
-	if (!object || blocked->kind != WAIT_POLL || is_woken_inside(walk, blocked))
+	if (!object || blocked->kind != WAIT_POLL ||
+	    (!blocked->waker.interrupt && model_is_traced(walk->model, blocked->waker.thread)))
 		return false;
 	object = why_polled_connection(walk, object);
 	if (object)
