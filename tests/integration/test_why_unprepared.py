@@ -275,6 +275,30 @@ def test_a_client_in_the_queue_of_a_socket_that_listens_names_the_server(first_c
     assert re.match(rf"helper \(\d+\), socket:\[\d+\] \({ends}\)", culprit), culprit
 
 
+ALL_OPEN = """
+import os, resource, time
+resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))
+try:
+    while True:
+        os.open("/", os.O_RDONLY)
+except OSError:
+    print("full", flush=True)
+os.close(31)
+if FULL:
+    os.dup2(1, 31)
+while True:
+    time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize("full", (False, True))
+def test_a_process_with_as_many_descriptors_as_it_may_have_says_so(waffle, launch, tmp_path, full):
+    process = launch(sys.executable, "-c", ALL_OPEN.replace("FULL", str(full)))
+    text = waffle.ok("why", f"--pid={process.pid}", "--duration=1s", "-o", tmp_path / "x.waffle").stdout
+    line = f"({process.pid}) has all 32 descriptors open that it may have (RLIMIT_NOFILE)"
+    assert (line in text) == full
+
+
 OWN_DESCRIPTORS = """
 import ctypes, os, threading
 CLONE_FILES = 0x400

@@ -857,15 +857,48 @@ static void test_timeouts_of_an_epoll_are_one_cause_whatever_it_watches(void **s
 	object(&capture, DESCRIPTOR_EPOLL, "socket:[1], socket:[2]");
 	object(&capture, DESCRIPTOR_EPOLL, "socket:[1], socket:[3]");
 	kernel_stack(&capture, 0x1000, "hrtimer_wakeup");
-	for (uint64_t i = 0, ts = 1010; i < 2; i++, ts += 1000) {
+	for (uint64_t i = 0, ts = 1010; i < 2; i++, ts += 10000000) {
+		uint64_t end = ts + 7000000;
+
 		waits(&capture, ts, 1, 11, 0, S, NR_EPOLL_WAIT, 4, 0, 0);
-		wait_details(&capture, ts, ts + 900, 11, (uint32_t)i + 1, 0, 0);
-		wake_details(&capture, ts + 900, 0, 11, 1, HARD);
-		gets(&capture, ts + 900, 1, 0, 11, 0, ts + 900, HARD);
+		wait_details(&capture, ts, end, 11, (uint32_t)i + 1, 0, 0);
+		wake_details(&capture, end, 0, 11, 1, HARD);
+		gets(&capture, end, 1, 0, 11, 0, end, HARD);
 	}
-	capture_end(&capture, 3000, 11, 1);
+	capture_end(&capture, 20000000, 11, 1);
+	why = ask_span(&capture, 20000000);
+	check_part(why, 0, "timer", 14000000, 11, "likely", DESCRIPTOR_EPOLL);
+	done(&capture, why);
+}
+
+static void test_processes_that_are_stopped_or_have_all_descriptors_open_come_first(void **state)
+{
+	struct waffle_rec_open_wait stopped = {.rec = {9000, 20, WAFFLE_REC_OPEN_WAIT, 0}};
+	struct waffle_rec_io_limit limit = {.rec = {9000, CAPTURE_PID, WAFFLE_REC_IO_LIMIT, 0},
+					    .limit = 64,
+					    .kind = WAFFLE_IO_LIMIT_DESCRIPTORS};
+	struct waffle_rec_state halt = {.rec = {CAPTURE_START, 20, WAFFLE_REC_STATE, 0},
+					.tgid = 20,
+					.state = WAFFLE_THREAD_BLOCKED,
+					.task_state = WAFFLE_TASK_STOPPED,
+					.syscall = NR_POLL};
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	named_as(&capture, CAPTURE_PID, CAPTURE_PID, "server", WAFFLE_TASK_TRACED_FLAG);
+	named(&capture, 20, 20, "upstream");
+	capture_add(&capture, &halt);
+	capture_end(&capture, 8000, 11, 1);
+	halt.rec.ts = 9000;
+	halt.at_end = 1;
+	capture_add(&capture, &halt);
+	capture_add(&capture, &stopped);
+	capture_add(&capture, &limit);
 	why = ask_span(&capture, 9000);
-	check_part(why, 0, "timer", 1800, 11, "likely", DESCRIPTOR_EPOLL);
+	check_printed(why, "server (10) has all 64 descriptors open that it may have");
+	check_printed(why, "upstream (20) is stopped since before the capture began\n");
 	done(&capture, why);
 }
 
@@ -957,6 +990,8 @@ int main(void)
 		cmocka_unit_test(test_a_server_of_another_network_namespace_is_not_the_one),
 		cmocka_unit_test(test_a_loop_with_other_sockets_than_an_unanswered_one_is_idle),
 		cmocka_unit_test(test_a_poll_of_a_connection_and_eventfds_is_for_the_connection),
+		cmocka_unit_test(
+			test_processes_that_are_stopped_or_have_all_descriptors_open_come_first),
 		cmocka_unit_test(test_timeouts_of_an_epoll_are_one_cause_whatever_it_watches),
 		cmocka_unit_test(
 			test_a_connection_that_is_not_accepted_at_the_end_names_the_server),
