@@ -326,7 +326,11 @@ def test_a_wait_from_before_the_capture_is_for_the_threads_own_descriptor(waffle
     assert "/dev/zero" not in text
 
 
-def test_parked_goroutines_leave_the_threads_of_the_runtime_idle(first_cause, launch, parked):
+@pytest.mark.parametrize("stripped", (False, True))
+def test_parked_goroutines_leave_the_threads_of_the_runtime_idle(first_cause, launch, parked, tmp_path, stripped):
+    if stripped:
+        subprocess.run(["strip", "-o", tmp_path / "parked", parked], check=True)
+        parked = tmp_path / "parked"
     cause, grade, culprit = first_cause(launch(parked, "sleep"))
     assert (cause, grade) == ("idle", "likely")
     assert culprit.startswith("no goroutine can run, until a timer of Go's runtime")

@@ -4,7 +4,7 @@
  * still there if the symbol table was removed (-ldflags=-s). Layout since Go 1.18, see
  * debug/gosym/pclntab.go and runtime/symtab.go of Go: a header of 8 bytes, then words:
  *
- *   functions, files, address of the code, and offsets of: names, …, …, …, functions
+ *   functions, files, address of the code or 0, and offsets of: names, …, …, …, functions
  *
  * For each function there are two numbers of 4 bytes: its offset in the code, and that of its
  * description in the table of functions. That has the offset of its name as its second number.
@@ -103,6 +103,25 @@ static Elf_Scn *section_named(Elf *elf, const char *wanted)
 	return NULL;
 }
 
+/* The words of the section .go.module: the addresses of the table and of the code are among those
+ * of struct moduledata of runtime/symtab.go. */
+#define MODULE_TABLE 0
+#define MODULE_TEXT 22
+
+/* From Go 1.26 on, the address of the code is not in the table. */
+static uint64_t module_text(Elf *elf, Elf_Scn *table)
+{
+	Elf_Scn *section = section_named(elf, ".go.module");
+	Elf_Data *data = section ? elf_rawdata(section, NULL) : NULL;
+	uint64_t words[MODULE_TEXT + 1];
+	GElf_Shdr header;
+
+	if (!data || !data->d_buf || data->d_size < sizeof(words) || !gelf_getshdr(table, &header))
+		return 0;
+	memcpy(words, data->d_buf, sizeof(words));
+	return words[MODULE_TABLE] == header.sh_addr ? words[MODULE_TEXT] : 0;
+}
+
 int symtab_read_go(struct symtab *symtab, Elf *elf)
 {
 	Elf_Scn *section = section_named(elf, ".gopclntab");
@@ -115,8 +134,12 @@ int symtab_read_go(struct symtab *symtab, Elf *elf)
 		return -ENOENT;
 	go.bytes = data->d_buf;
 	go.size = data->d_size;
-	/* Of a program that may be loaded anywhere, the address may be set by the loader. */
-	if (!header_read(&go) || !is_code(elf, go.text))
+	if (!header_read(&go))
+		return -ENOENT;
+	if (!go.text)
+		go.text = module_text(elf, section);
+	/* Of a program that may be loaded anywhere, the loader may set the address. */
+	if (!is_code(elf, go.text))
 		return -ENOENT;
 	symtab->names = go.bytes + go.names;
 	for (uint64_t i = 0; i < go.functions; i++) {
