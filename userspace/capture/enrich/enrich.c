@@ -416,9 +416,14 @@ static int fifo_name(pid_t pid, const struct file_key *key, const char *path, co
 int enrich_peers(struct enrich *enrich, const pid_t *pids, size_t count, bool at_end,
 		 struct error *err)
 {
-	int result = at_end ? object_names_unaccepted(enrich->objects, pids, count, err) : 0;
+	struct object_names *names = enrich->objects;
 
-	return result ?: object_names_peers(enrich->objects, pids, count, err);
+	if (!at_end)
+		return object_names_peers(names, pids, count, err);
+	/* The second call finds the other ends of sockets in epolls, which the first one names. */
+	return object_names_unaccepted(names, pids, count, err)
+		       ?: object_names_peers(names, pids, count, err)
+			       ?: object_names_peers(names, pids, count, err);
 }
 
 int enrich_pipes(struct enrich *enrich, struct error *err)

@@ -757,13 +757,14 @@ int object_names_peers(struct object_names *names, const pid_t *pids, size_t cou
 {
 	uint64_t begin_ns = clock_monotonic_ns(), until_ns = begin_ns + PEERS_NS;
 	struct peers peers = {.names = names, .until_ns = until_ns, .err = err};
+	size_t known;
 
 	peers.result = halted_add(names, pids, count, until_ns, err);
 	if (peers.result)
 		return peers.result;
 	/* The other end of a connection is searched once. */
-	if (names->connections.len + names->watched.len == names->searched ||
-	    too_dear(names, begin_ns))
+	known = names->connections.len + names->watched.len;
+	if (known == names->searched || too_dear(names, begin_ns))
 		return 0;
 	networks_each(pids, count, until_ns, peer_want, &peers);
 	for (size_t i = 0; i < count && peers.details.len && !peers.result; i++) {
@@ -773,7 +774,7 @@ int object_names_peers(struct object_names *names, const pid_t *pids, size_t cou
 	}
 	map_free(&peers.at);
 	vec_free(&peers.details);
-	names->searched = names->connections.len + names->watched.len;
+	names->searched = known; /* the next call searches for the other ends of what was found */
 	names->spent_ns += clock_monotonic_ns() - begin_ns;
 	return peers.result;
 }

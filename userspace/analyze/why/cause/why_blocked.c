@@ -16,6 +16,7 @@
 #include "analyze/why/lookup/why_lock_names.h"
 #include "analyze/why/lookup/why_lookup.h"
 #include "analyze/why/lookup/why_peers.h"
+#include "analyze/why/lookup/why_polled.h"
 #include "analyze/why/lookup/why_signals.h"
 #include "analyze/why/parts/why_sums.h"
 #include "analyze/why/series/why_doubt.h"
@@ -120,6 +121,8 @@ static struct why_verdict by_meaning(struct why_walk *walk, struct why_blocked *
 		return WHY_UNDECIDED;
 	}
 }
+
+static uint32_t object_of(struct why_walk *walk, const struct why_blocked *blocked);
 
 #define OPEN_TEXT "still waits when the capture ends"
 #define NOBODY_TEXT "no other thread of the process is left to end it"
@@ -400,12 +403,29 @@ static enum wait_kind polled_kind(const struct wait_facts *facts)
 	return pipe_end_is_described(facts->object->detail) ? WAIT_PIPE : WAIT_POLL;
 }
 
+/* A thread that still waits with an epoll when the capture ends waits for the server of its only
+ * connection. */
+static void find_epoll_connection(struct why_walk *walk, struct why_blocked *blocked)
+{
+	const struct store_object *object = blocked->facts.object;
+
+	if (!blocked->interval->open || !object || !descriptor_is_epoll(object->name))
+		return;
+	object = why_epoll_connection(walk, object);
+	if (!object)
+		return;
+	blocked->facts.object = object;
+	blocked->object = object_of(walk, blocked);
+	blocked->kind = WAIT_SOCKET;
+}
+
 /* The awaited event did not come. The text says what ended the wait instead. */
 static struct why_verdict by_other_end(struct why_walk *walk, struct why_blocked *blocked,
 				       const char *text)
 {
 	struct why_verdict verdict = at_owned(walk, blocked);
 
+	find_epoll_connection(walk, blocked);
 	if (blocked->kind == WAIT_POLL)
 		blocked->kind = polled_kind(&blocked->facts);
 	if (verdict.kind == WHY_VERDICT_NONE)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The connection among the descriptors of a poll(). */
+/* The connection among the descriptors of a poll() or an epoll. */
 #ifndef WAFFLE_ANALYZE_WHY_LOOKUP_WHY_POLLED_H
 #define WAFFLE_ANALYZE_WHY_LOOKUP_WHY_POLLED_H
 
@@ -10,5 +10,10 @@
  * list has others, or the capture does not have the connection. */
 const struct store_object *why_polled_connection(const struct why_walk *walk,
 						 const struct store_object *list);
+/* The connection of a client that an epoll watches, if it is the only one of TCP there to another
+ * process, and no socket listens. What the capture has no address of is none: those of TCP have one
+ * if the epoll watches them when the capture ends. NULL: it is not so. */
+const struct store_object *why_epoll_connection(struct why_walk *walk,
+						const struct store_object *epoll);
 
 #endif
