@@ -512,11 +512,12 @@ struct waffle_rec_memory {
 #define WAFFLE_MEMORY_OLD 4u /* the cgroup is one of cgroup v1 */
 
 /* A limit of the cgroup of process rec.tid, or of one above that; or its cgroup that can be frozen,
- * with limit and dev 0. Userspace makes this record. */
+ * with limit and dev 0; or its limit of descriptors, with cgroup and dev 0. Userspace makes this
+ * record. */
 struct waffle_rec_io_limit {
 	struct waffle_rec rec;
 	__u64 cgroup; /* inode of its directory */
-	__u64 limit;  /* bytes or requests a second */
+	__u64 limit;  /* bytes or requests a second; or descriptors */
 	__u32 dev;    /* the disk */
 	__u32 kind;   /* WAFFLE_IO_LIMIT_* */
 };
@@ -524,6 +525,8 @@ struct waffle_rec_io_limit {
 #define WAFFLE_IO_LIMIT_COUNT 2u   /* requests, otherwise bytes */
 #define WAFFLE_IO_LIMIT_OLD 4u     /* of cgroup v1: blkio.throttle.*; otherwise io.max */
 #define WAFFLE_IO_LIMIT_FREEZER 8u /* no limit: the cgroup has a freezer */
+/* As many descriptors as it may have are open at rec.ts (RLIMIT_NOFILE). */
+#define WAFFLE_IO_LIMIT_DESCRIPTORS 16u
 
 /* At rec.ts the thread rec.tid tried to lock a file, by flock(2) or fcntl(2), and did not want to
  * wait for it. The kernel refused, because of a lock of another process or another open file. */

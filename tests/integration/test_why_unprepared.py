@@ -166,7 +166,7 @@ server.close()
 print(address[1], flush=True)
 if len(sys.argv) > 2:
     os.execv(sys.argv[2], (sys.argv[2], f"127.0.0.1:{address[1]}"))
-idle, beside = os.pipe(), socket.create_server(("127.0.0.1", 0))
+woken, idle, beside = os.eventfd(0), os.pipe(), socket.create_server(("127.0.0.1", 0))
 while True:
     client = socket.socket()
     if sys.argv[1] == "timeout":
@@ -175,6 +175,13 @@ while True:
             client.connect(address)
         except TimeoutError:
             pass
+    elif sys.argv[1] == "list":
+        client.setblocking(False)
+        client.connect_ex(address)
+        both = select.poll()
+        both.register(client)
+        both.register(woken, select.POLLIN)
+        both.poll(300)
     else:
         client.setblocking(False)
         client.connect_ex(address)
@@ -209,9 +216,9 @@ def unaccepted(first_cause, dials):
     return ask
 
 
-@pytest.mark.parametrize("mode", ("timeout", "epoll", "go"))
+@pytest.mark.parametrize("mode", ("timeout", "list", "epoll", "go"))
 def test_connections_that_nobody_accepts_name_the_server(unaccepted, mode):
-    """Neither an epoll nor a timeout shows what the socket waits for: it is being connected."""
+    """Neither a list, an epoll nor a timeout shows what the socket waits for: it is being connected."""
     *found, culprit, port = unaccepted(mode)
     assert found == ["socket", "likely"]
     address = rf"127\.0\.0\.1:{port} \(tcp, SYN not answered\)"
@@ -229,6 +236,67 @@ def test_a_loop_that_also_waits_for_others_is_idle_while_nobody_accepts_its_conn
     cause, grade, culprit, _ = unaccepted("beside")
     assert cause == "timer", (grade, culprit)
     assert culprit.endswith("idle, no event came")
+
+
+QUEUED = """
+import os, select, signal, socket, sys
+server = socket.create_server(("127.0.0.1", 0), backlog=0)
+if sys.argv[1] == "deferred":
+    server.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, 60)
+client = socket.create_connection(server.getsockname())
+if not os.fork():
+    with open("/proc/self/comm", "w") as comm:
+        comm.write("helper")
+    signal.pause()
+port = server.getsockname()[1]
+server.close()
+if sys.argv[1] != "deferred":
+    client.sendall(b"a request")
+both = select.poll()
+both.register(client, select.POLLIN)
+both.register(os.eventfd(0), select.POLLIN)
+print(port, flush=True)
+both.poll()
+"""
+
+
+@pytest.mark.parametrize("mode", ("queued", "deferred"))
+def test_a_client_in_the_queue_of_a_socket_that_listens_names_the_server(first_cause, mode):
+    """As with a queue that becomes full, the client of a deferred accept is connected, but the server is not."""
+    with subprocess.Popen([sys.executable, "-c", QUEUED, mode], stdout=subprocess.PIPE, text=True,
+                          process_group=0) as process:
+        port = int(process.stdout.readline())
+        try:
+            cause, grade, culprit = first_cause(process, "1s")
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+    assert (cause, grade) == ("socket", "likely")
+    ends = rf"tcp 127\.0\.0\.1:\d+ <-> 127\.0\.0\.1:{port}, not accepted yet"
+    assert re.match(rf"helper \(\d+\), socket:\[\d+\] \({ends}\)", culprit), culprit
+
+
+ALL_OPEN = """
+import os, resource, time
+resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))
+try:
+    while True:
+        os.open("/", os.O_RDONLY)
+except OSError:
+    print("full", flush=True)
+os.close(31)
+if FULL:
+    os.dup2(1, 31)
+while True:
+    time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize("full", (False, True))
+def test_a_process_with_as_many_descriptors_as_it_may_have_says_so(waffle, launch, tmp_path, full):
+    process = launch(sys.executable, "-c", ALL_OPEN.replace("FULL", str(full)))
+    text = waffle.ok("why", f"--pid={process.pid}", "--duration=1s", "-o", tmp_path / "x.waffle").stdout
+    line = f"({process.pid}) has all 32 descriptors open that it may have (RLIMIT_NOFILE)"
+    assert (line in text) == full
 
 
 OWN_DESCRIPTORS = """
@@ -258,7 +326,11 @@ def test_a_wait_from_before_the_capture_is_for_the_threads_own_descriptor(waffle
     assert "/dev/zero" not in text
 
 
-def test_parked_goroutines_leave_the_threads_of_the_runtime_idle(first_cause, launch, parked):
+@pytest.mark.parametrize("stripped", (False, True))
+def test_parked_goroutines_leave_the_threads_of_the_runtime_idle(first_cause, launch, parked, tmp_path, stripped):
+    if stripped:
+        subprocess.run(["strip", "-o", tmp_path / "parked", parked], check=True)
+        parked = tmp_path / "parked"
     cause, grade, culprit = first_cause(launch(parked, "sleep"))
     assert (cause, grade) == ("idle", "likely")
     assert culprit.startswith("no goroutine can run, until a timer of Go's runtime")

@@ -17,6 +17,7 @@
 #include "analyze/why/why_outside.h"
 #include "render/json/why_json.h"
 #include "render/text/why_text.h"
+#include "target/process/descriptors.h"
 
 #define IDLE "the CPU was idle: woken late"
 
@@ -657,22 +658,30 @@ static void test_a_connection_whose_syn_was_sent_again_names_the_server(void **s
 	done(&capture, why);
 }
 
-/* A process in a network namespace, with a socket. */
-static void in_network(struct capture *capture, uint32_t pid, const char *network, uint32_t inode,
-		       const char *detail)
+/* Adds a socket of a process; 0: of none. */
+static void socket_of(struct capture *capture, uint32_t pid, uint32_t inode, const char *detail)
 {
-	const struct store_attribute attribute = {
-		.pid = pid, .ts = CAPTURE_START, .key = STORE_NETWORK, .value = network};
 	char name[32];
 	const struct store_object socket = {
 		.pid = pid, .ino = inode, .name = name, .detail = detail};
 	struct error err = ERROR_INIT;
 
 	snprintf(name, sizeof(name), "socket:[%" PRIu32 "]", inode);
+	capture_must(store_writer_add_object(capture->writer, &socket, &err), err);
+}
+
+/* A process in a network namespace, with a socket. */
+static void in_network(struct capture *capture, uint32_t pid, const char *network, uint32_t inode,
+		       const char *detail)
+{
+	const struct store_attribute attribute = {
+		.pid = pid, .ts = CAPTURE_START, .key = STORE_NETWORK, .value = network};
+	struct error err = ERROR_INIT;
+
 	named(capture, pid, pid, "server");
 	if (*network)
 		capture_must(store_writer_add_attribute(capture->writer, &attribute, &err), err);
-	capture_must(store_writer_add_object(capture->writer, &socket, &err), err);
+	socket_of(capture, pid, inode, detail);
 }
 
 /* Servers of two network namespaces listen at the same port. */
@@ -760,6 +769,153 @@ static void test_a_loop_with_other_sockets_than_an_unanswered_one_is_idle(void *
 		assert_int_equal(part->object == 0, rows[i].idle);
 		done(&capture, why);
 	}
+}
+
+/* Thread 11 polls, until its timeout or the end of the capture, what the list has, with its
+ * connection `client`. Process 20 listens, and computes. */
+static struct why *polls_list(struct capture *capture, const char *list, const char *client,
+			      const char *server, bool open)
+{
+	struct waffle_rec_open_wait rec = {.rec = {9000, 11, WAFFLE_REC_OPEN_WAIT, 0},
+					   .from_ts = 1010};
+
+	begin(capture);
+	object(capture, list, "");
+	in_network(capture, CAPTURE_PID, "", 1, client);
+	in_network(capture, 20, "", 2, "tcp 127.0.0.1:80");
+	if (server)
+		socket_of(capture, 0, 3, server);
+	kernel_stack(capture, 0x1000, "hrtimer_wakeup");
+	gets(capture, 1005, 2, 0, 20, 0, 0, 0);
+	waits(capture, 1010, 1, 11, 0, S, NR_POLL, 0x1000, 2, 8000);
+	if (open) {
+		wait_details(capture, 1010, 9000, 11, 1, 0, 0);
+		capture_add(capture, &rec);
+		return ask_span(capture, 9000);
+	}
+	wait_details(capture, 1010, 8010, 11, 1, 0, 0);
+	wake_details(capture, 8010, 0, 11, 1, HARD);
+	gets(capture, 8010, 1, 0, 11, 0, 8010, HARD);
+	capture_end(capture, 8020, 11, 1);
+	return ask_span(capture, 9000);
+}
+
+/* Eventfds are what the program wakes its own threads by. Anything else may be what it waits for.
+ */
+static void test_a_poll_of_a_connection_and_eventfds_is_for_the_connection(void **state)
+{
+	static const char end[] = "tcp 127.0.0.1:40001 <-> 127.0.0.1:80, SYN not answered";
+	static const struct {
+		const char *list;
+		bool found;
+	} rows[] = {
+		{"2 descriptors: %s, anon_inode:[eventfd]", true},
+		{"3 descriptors: anon_inode:[eventfd], %s, anon_inode:[eventfd]", true},
+		{"2 descriptors: %s, pipe:[4]", false},
+		{"2 descriptors: %s, tcp 127.0.0.1:40002 <-> 127.0.0.1:80", false},
+		{"many descriptors: %s, anon_inode:[eventfd]", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct capture capture;
+		char list[200];
+		struct why *why;
+
+		snprintf(list, sizeof(list), rows[i].list, end);
+		why = polls_list(&capture, list, end, NULL, false);
+		if (rows[i].found)
+			check_part(why, 0, "socket", 7000, 20, "likely",
+				   "socket:[1] (tcp 127.0.0.1:40001 <-> 127.0.0.1:80, SYN not "
+				   "answered)");
+		else
+			check_part(why, 0, "timer", 7000, 11, "likely", list);
+		done(&capture, why);
+	}
+}
+
+static void test_a_connection_that_is_not_accepted_at_the_end_names_the_server(void **state)
+{
+	static const char end[] = "tcp 127.0.0.1:40001 <-> 127.0.0.1:80";
+	static const struct {
+		const char *server;
+		uint32_t culprit;
+		const char *object;
+	} rows[] = {
+		{"tcp 127.0.0.1:80 <-> 127.0.0.1:40001, not accepted yet", 20,
+		 "socket:[1] (tcp 127.0.0.1:40001 <-> 127.0.0.1:80, not accepted yet)"},
+		{"tcp 127.0.0.1:80 <-> 127.0.0.1:40002, not accepted yet", 0,
+		 "socket:[1] (tcp 127.0.0.1:40001 <-> 127.0.0.1:80)"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct capture capture;
+		struct why *why = polls_list(&capture,
+					     "2 descriptors: tcp 127.0.0.1:40001 <-> 127.0.0.1:80, "
+					     "anon_inode:[eventfd]",
+					     end, rows[i].server, true);
+
+		check_part(why, 0, "socket", 7990, rows[i].culprit,
+			   rows[i].culprit ? "likely" : "unknown", rows[i].object);
+		done(&capture, why);
+	}
+}
+
+/* The event loop of a server watches other connections each time. */
+static void test_timeouts_of_an_epoll_are_one_cause_whatever_it_watches(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	object(&capture, DESCRIPTOR_EPOLL, "socket:[1], socket:[2]");
+	object(&capture, DESCRIPTOR_EPOLL, "socket:[1], socket:[3]");
+	kernel_stack(&capture, 0x1000, "hrtimer_wakeup");
+	for (uint64_t i = 0, ts = 1010; i < 2; i++, ts += 10000000) {
+		uint64_t end = ts + 7000000;
+
+		waits(&capture, ts, 1, 11, 0, S, NR_EPOLL_WAIT, 4, 0, 0);
+		wait_details(&capture, ts, end, 11, (uint32_t)i + 1, 0, 0);
+		wake_details(&capture, end, 0, 11, 1, HARD);
+		gets(&capture, end, 1, 0, 11, 0, end, HARD);
+	}
+	capture_end(&capture, 20000000, 11, 1);
+	why = ask_span(&capture, 20000000);
+	check_part(why, 0, "timer", 14000000, 11, "likely", DESCRIPTOR_EPOLL);
+	done(&capture, why);
+}
+
+static void test_processes_that_are_stopped_or_have_all_descriptors_open_come_first(void **state)
+{
+	struct waffle_rec_open_wait stopped = {.rec = {9000, 20, WAFFLE_REC_OPEN_WAIT, 0}};
+	struct waffle_rec_io_limit limit = {.rec = {9000, CAPTURE_PID, WAFFLE_REC_IO_LIMIT, 0},
+					    .limit = 64,
+					    .kind = WAFFLE_IO_LIMIT_DESCRIPTORS};
+	struct waffle_rec_state halt = {.rec = {CAPTURE_START, 20, WAFFLE_REC_STATE, 0},
+					.tgid = 20,
+					.state = WAFFLE_THREAD_BLOCKED,
+					.task_state = WAFFLE_TASK_STOPPED,
+					.syscall = NR_POLL};
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	named_as(&capture, CAPTURE_PID, CAPTURE_PID, "server", WAFFLE_TASK_TRACED_FLAG);
+	named(&capture, 20, 20, "upstream");
+	capture_add(&capture, &halt);
+	capture_end(&capture, 8000, 11, 1);
+	halt.rec.ts = 9000;
+	halt.at_end = 1;
+	capture_add(&capture, &halt);
+	capture_add(&capture, &stopped);
+	capture_add(&capture, &limit);
+	why = ask_span(&capture, 9000);
+	check_printed(why, "server (10) has all 64 descriptors open that it may have");
+	check_printed(why, "upstream (20) is stopped since before the capture began\n");
+	done(&capture, why);
 }
 
 static void test_a_connection_that_two_threads_answer_is_one(void **state)
@@ -896,6 +1052,12 @@ int main(void)
 		cmocka_unit_test(test_a_connection_that_two_threads_answer_is_one),
 		cmocka_unit_test(test_a_server_of_another_network_namespace_is_not_the_one),
 		cmocka_unit_test(test_a_loop_with_other_sockets_than_an_unanswered_one_is_idle),
+		cmocka_unit_test(test_a_poll_of_a_connection_and_eventfds_is_for_the_connection),
+		cmocka_unit_test(
+			test_processes_that_are_stopped_or_have_all_descriptors_open_come_first),
+		cmocka_unit_test(test_timeouts_of_an_epoll_are_one_cause_whatever_it_watches),
+		cmocka_unit_test(
+			test_a_connection_that_is_not_accepted_at_the_end_names_the_server),
 		cmocka_unit_test(test_workers_and_threads_of_a_pool_that_do_the_same_are_one_cause),
 		cmocka_unit_test(test_work_is_of_no_request_if_it_may_be_another_ones),
 	};

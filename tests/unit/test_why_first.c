@@ -11,6 +11,7 @@
 #include "analyze/why/why_busiest.h"
 #include "analyze/why/why_first_internal.h"
 #include "analyze/why/why_pick.h"
+#include "target/process/descriptors.h"
 #include "why_capture.h"
 
 #define MS 1000000ull
@@ -134,9 +135,25 @@ static void test_first_process_comes_before_requests_of_others(void **state)
 		assert_int_equal(explained(&rows[i].program), rows[i].tid);
 }
 
-/* Thread 10 waits in a call from before the capture to its end. Thread 40 does nothing, too, but
- * has run for a moment. */
-static uint32_t hanging(uint32_t first, int call)
+/* Adds an epoll with two sockets of thread 10, of which one is described. */
+static void watches(struct capture *capture, const char *connection)
+{
+	const struct store_object objects[] = {
+		{.pid = 10, .name = DESCRIPTOR_EPOLL, .detail = "socket:[701], socket:[702]"},
+		{.pid = 10, .ino = 701, .name = "socket:[701]", .detail = connection},
+	};
+
+	for (size_t i = 0; i < sizeof(objects) / sizeof(objects[0]); i++) {
+		struct error err = ERROR_INIT;
+
+		capture_must(store_writer_add_object(capture->writer, &objects[i], &err), err);
+	}
+	wait_details(capture, CAPTURE_START, END, 10, 1, 0, 0);
+}
+
+/* Thread 10 waits in a call from before the capture to its end, perhaps with an epoll with a
+ * connection. Thread 40 does nothing, too, but has run for a moment. */
+static uint32_t hanging(uint32_t first, int call, const char *connection)
 {
 	struct capture capture = {0};
 	struct why_query query = {0};
@@ -154,9 +171,11 @@ static uint32_t hanging(uint32_t first, int call)
 	state.rec.ts = END;
 	state.at_end = 1;
 	capture_add(&capture, &state);
+	if (connection)
+		watches(&capture, connection);
 	capture_add(&capture, &open);
 	assert_int_equal(why_busiest_program(&query, capture_load(&capture, END)), 0);
-	assert_int_equal(query.stuck, query.tid == first);
+	assert_int_equal(query.stuck, query.tid == first && !connection);
 	capture_free(&capture);
 	return query.tid;
 }
@@ -164,9 +183,13 @@ static uint32_t hanging(uint32_t first, int call)
 static void test_first_process_that_hangs_comes_before_idle_ones(void **state)
 {
 	(void)state;
-	assert_int_equal(hanging(10, NR_POLL), 10);
-	assert_int_equal(hanging(10, NR_EPOLL_WAIT), 40); /* it may be idle as well */
-	assert_int_equal(hanging(20, NR_POLL), 40);       /* it is not the first one */
+	assert_int_equal(hanging(10, NR_POLL, NULL), 10);
+	assert_int_equal(hanging(10, NR_EPOLL_WAIT, NULL), 40); /* it may be idle as well */
+	assert_int_equal(hanging(20, NR_POLL, NULL), 40);       /* it is not the first one */
+	/* A client waits for its server, and a server for whoever comes. */
+	assert_int_equal(hanging(10, NR_EPOLL_WAIT, "tcp 127.0.0.1:40001 <-> 127.0.0.1:80"), 10);
+	assert_int_equal(hanging(10, NR_EPOLL_WAIT, "tcp 127.0.0.1:80 <-> 127.0.0.1:40001"), 40);
+	assert_int_equal(hanging(10, NR_EPOLL_WAIT, "tcp 127.0.0.1:80"), 40);
 }
 
 /* Process 20 has woken thread 10 and is recorded since 2 ms, so `pid` is not one that was named. */

@@ -510,6 +510,30 @@ static void test_a_device_comes_before_idle_threads(void **state)
 	done(&capture, why);
 }
 
+/* Another process waits for the answer of the program. Thread 11 sends it, which was in the poller
+ * until a timer of the runtime expired. A goroutine is in a system call from 1200 to 1700. */
+static void test_who_waits_for_a_program_waits_for_its_device(void **state)
+{
+	const struct wait wait = {1010, 1980, NR_EPOLL_WAIT, EPOLL, POLLS, 0, HARD, POLLER};
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin_program(&capture, SERVER, CLIENT);
+	waits(&capture, 1005, 3, 13, 0, S, NR_RECVFROM, 5, 0, 0);
+	wait_add(&capture, &wait);
+	waits(&capture, 1200, 2, 12, 0, D, NR_FSYNC, 3, 0, 0);
+	gets(&capture, 1700, 2, 0, 12, 0, 1700, HARD);
+	waits(&capture, 1710, 2, 12, 0, S, NR_FUTEX, PARK, FUTEX_MUTEX, 0);
+	gets(&capture, 1985, 3, 0, 13, 11, 1985, 0);
+	why = ask(&capture, 2000,
+		  &(struct why_query){.tid = 13, .from_ts = 1000, .to_ts = 2000, .names = &names});
+	check_part(why, 0, "disk-write", 500, CAPTURE_PID, "likely", "");
+	check_step(why, 0, 1, 11, WAFFLE_THREAD_BLOCKED, 1200, 1700);
+	check_step(why, 0, 2, 12, WAFFLE_THREAD_BLOCKED, 1200, 1700);
+	done(&capture, why);
+}
+
 /* The thread on which the span began has nothing to run until another one has got the answer. The
  * other end must be known as the server: by its port, or since another connection leads there. */
 static void test_in_a_span_the_last_answer_of_a_server_counts(void **state)
@@ -692,6 +716,7 @@ int main(void)
 			test_only_threads_of_the_time_count_and_more_than_the_limit_are_unknown),
 		cmocka_unit_test(test_a_program_without_work_names_what_ends_that),
 		cmocka_unit_test(test_a_device_comes_before_idle_threads),
+		cmocka_unit_test(test_who_waits_for_a_program_waits_for_its_device),
 		cmocka_unit_test(test_in_a_span_the_last_answer_of_a_server_counts),
 		cmocka_unit_test(test_the_longest_spans_have_answers_too),
 		cmocka_unit_test(test_stretches_do_not_each_search_the_switches_after_an_answer),

@@ -418,7 +418,8 @@ static int finish(struct session *session)
 		result = enrich_pipes(session->enrich, session->err)
 				 ?: enrich_last_each(session->enrich, session->end_ts, last_pass,
 						     session)
-				 ?: targets_name_peers(session);
+				 ?: targets_pass_limits(session, last_pass, session)
+				 ?: targets_name_peers(session, true);
 	result = result ?: address_spaces_finish(session->spaces, session->err);
 	if (session->transport)
 		transport_finish(session->transport);

@@ -215,8 +215,11 @@ int targets_wait_ms(const struct session *session, int most);
 /* Arms new programs and libraries, for as many processes as time permits. A process that is gone is
  * no error. */
 int targets_rearm(struct session *session);
+/* Passes on records of the targets that have as many descriptors open as they may. */
+int targets_pass_limits(struct session *session, int (*pass)(struct waffle_rec *rec, void *arg),
+			void *arg);
 /* Looks which of the targets are at the other ends of the connections that threads waited for. */
-int targets_name_peers(struct session *session);
+int targets_name_peers(struct session *session, bool at_end);
 /* For drain_open(): handles new processes and programs. Called during a drain. */
 void targets_notice(const struct waffle_rec *rec, void *arg);
 /* Also for drain_open(): handles new mappings. Records before `before_ts` follow. */

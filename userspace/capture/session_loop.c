@@ -249,7 +249,7 @@ static int housekeeping(struct session *session, uint64_t now)
 		session->flush_ts = now;
 		kernel_cpus_check(session->kernel, cpu_online, session);
 		if (store_writer_flush(session->writer, result->counts, session->err) ||
-		    (session_wants_sched(session->options) && targets_name_peers(session)))
+		    (session_wants_sched(session->options) && targets_name_peers(session, false)))
 			return -EIO;
 	}
 	result->file_bytes = store_writer_bytes(session->writer);

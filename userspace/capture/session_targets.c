@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "capture/session_internal.h"
+#include "target/process/descriptor_limit.h"
 #include "target/process/process.h"
 
 /* Minimum interval between scans of a process that maps often: a multiple of a scan's duration. */
@@ -137,7 +138,28 @@ int targets_find(struct session *session)
 	return result;
 }
 
-int targets_name_peers(struct session *session)
+int targets_pass_limits(struct session *session, int (*pass)(struct waffle_rec *rec, void *arg),
+			void *arg)
+{
+	int result = 0;
+
+	for (size_t i = 0; i < session->targets.len && !result; i++) {
+		pid_t pid = session->targets.data[i].pid;
+		struct waffle_rec_io_limit rec = {.rec = {.ts = session->end_ts,
+							  .tid = (uint32_t)pid,
+							  .kind = WAFFLE_REC_IO_LIMIT},
+						  .kind = WAFFLE_IO_LIMIT_DESCRIPTORS};
+		uint64_t limit;
+
+		if (!descriptors_are_used_up(&limit, pid))
+			continue;
+		rec.limit = limit;
+		result = pass(&rec.rec, arg);
+	}
+	return result;
+}
+
+int targets_name_peers(struct session *session, bool at_end)
 {
 	pid_list pids = {0};
 	int result = 0;
@@ -145,7 +167,7 @@ int targets_name_peers(struct session *session)
 	for (size_t i = 0; i < session->targets.len; i++)
 		if (!vec_push(&pids, session->targets.data[i].pid))
 			result = error_set(session->err, ENOMEM, "out of memory");
-	result = result ?: enrich_peers(session->enrich, pids.data, pids.len, session->err);
+	result = result ?: enrich_peers(session->enrich, pids.data, pids.len, at_end, session->err);
 	vec_free(&pids);
 	return result;
 }

@@ -16,6 +16,9 @@
 /* It has to do with another one if its waits lead there for this part of its time. */
 #define WAITS_PARTS 10
 
+/* The same if else an idle thread of another process would be explained. */
+#define IDLE_HELD_PARTS 10
+
 struct first {
 	uint32_t pid;
 	uint32_t busy_tid; /* nothing is explained if a thread waits for this one; 0: none */
@@ -313,8 +316,10 @@ bool why_first_before_idle(struct why_query *query, const struct model *model,
 	if (choose(query, model, &first))
 		return true;
 	hanging = hanging_thread(model, &first, all);
-	if (hanging == MODEL_NONE)
-		return false;
+	if (hanging == MODEL_NONE) {
+		first.least_ns = (model->end_ts - model->start_ts) / IDLE_HELD_PARTS;
+		return choose(query, model, &first);
+	}
 	query->tid = model->threads.data[hanging].tid;
 	query->stuck = true;
 	return true;

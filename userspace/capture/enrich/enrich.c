@@ -426,9 +426,17 @@ static int fifo_name(pid_t pid, const struct file_key *key, const char *path, co
 	return object_names_fifo(named->objects, pid, key, path, lacks, named->err);
 }
 
-int enrich_peers(struct enrich *enrich, const pid_t *pids, size_t count, struct error *err)
+int enrich_peers(struct enrich *enrich, const pid_t *pids, size_t count, bool at_end,
+		 struct error *err)
 {
-	return object_names_peers(enrich->objects, pids, count, err);
+	struct object_names *names = enrich->objects;
+
+	if (!at_end)
+		return object_names_peers(names, pids, count, err);
+	/* The second call finds the other ends of sockets in epolls, which the first one names. */
+	return object_names_unaccepted(names, pids, count, err)
+		       ?: object_names_peers(names, pids, count, err)
+			       ?: object_names_peers(names, pids, count, err);
 }
 
 int enrich_pipes(struct enrich *enrich, struct error *err)

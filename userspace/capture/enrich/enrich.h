@@ -74,8 +74,10 @@ void enrich_forget(struct enrich *enrich, pid_t pid);
  */
 void enrich_halted(struct enrich *enrich, const struct waffle_rec_halted *halted);
 void enrich_halted_examine(struct enrich *enrich);
-/* Names the other ends of connections, if one of these processes has them. */
-int enrich_peers(struct enrich *enrich, const pid_t *pids, size_t count, struct error *err);
+/* Names the other ends of connections, if one of these processes has them; at the end of the
+ * capture also those that are not accepted yet. */
+int enrich_peers(struct enrich *enrich, const pid_t *pids, size_t count, bool at_end,
+		 struct error *err);
 /* Names the processes at the other ends of the pipes of waits that go on. */
 int enrich_pipes(struct enrich *enrich, struct error *err);
 int enrich_last_each(struct enrich *enrich, uint64_t end_ts,

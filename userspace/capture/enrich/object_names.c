@@ -471,11 +471,30 @@ static struct object_row *polled_row(struct object_names *names, pid_t pid, cons
 	return row_get(names, &key, (uint32_t)pid, (uint32_t)fds[0]);
 }
 
+/* Names the connection in a list of descriptors, and all else in it that its descriptor does not
+ * identify, as objects of their own: the records of a wait for several have none. */
+static int polled_name_each(struct object_names *names, pid_t pid, const int *fds, uint32_t count,
+			    struct error *err)
+{
+	int64_t number = 0;
+
+	for (uint32_t i = 0; i < count && number >= 0; i++) {
+		struct file_key key;
+		char kind[64];
+
+		if (fds[i] >= 0 && descriptor_key(&key, kind, sizeof(kind), pid, fds[i]) && !*kind)
+			number = file_number(names, pid, fds[i], 0, &key, err);
+	}
+	return number < 0 ? (int)number : 0;
+}
+
 static int64_t polled_write(struct object_names *names, struct object_row *row, pid_t pid,
 			    const int *fds, uint32_t count, const char *detail, struct error *err)
 {
 	uint32_t known = count < WAFFLE_POLLED_MAX ? count : WAFFLE_POLLED_MAX;
 	uint64_t now = clock_monotonic_ns();
+	bool connection;
+	int64_t number;
 	int result, len;
 
 	if (count > known)
@@ -493,8 +512,11 @@ static int64_t polled_write(struct object_names *names, struct object_row *row, 
 	polled_add(names, names->found.name + len);
 	if (*detail)
 		row->kind = OBJECT_PIPES;
-	result = row_write(names, row, (uint32_t)pid, err);
-	return result ? result : (int64_t)row->number;
+	connection = strstr(names->found.name, DESCRIPTOR_BETWEEN);
+	number = row_write(names, row, (uint32_t)pid, err) ?: (int64_t)row->number;
+	/* Naming them may move the row. */
+	result = number > 0 && connection ? polled_name_each(names, pid, fds, known, err) : 0;
+	return result ? result : number;
 }
 
 int64_t object_names_polled(struct object_names *names, pid_t pid, const int *fds, uint32_t count,
@@ -747,13 +769,14 @@ int object_names_peers(struct object_names *names, const pid_t *pids, size_t cou
 {
 	uint64_t begin_ns = clock_monotonic_ns(), until_ns = begin_ns + PEERS_NS;
 	struct peers peers = {.names = names, .until_ns = until_ns, .err = err};
+	size_t known;
 
 	peers.result = halted_add(names, pids, count, until_ns, err);
 	if (peers.result)
 		return peers.result;
 	/* The other end of a connection is searched once. */
-	if (names->connections.len + names->watched.len == names->searched ||
-	    too_dear(names, begin_ns))
+	known = names->connections.len + names->watched.len;
+	if (known == names->searched || too_dear(names, begin_ns))
 		return 0;
 	networks_each(pids, count, until_ns, peer_want, &peers);
 	for (size_t i = 0; i < count && peers.details.len && !peers.result; i++) {
@@ -763,7 +786,64 @@ int object_names_peers(struct object_names *names, const pid_t *pids, size_t cou
 	}
 	map_free(&peers.at);
 	vec_free(&peers.details);
-	names->searched = names->connections.len + names->watched.len;
+	names->searched = known; /* the next call searches for the other ends of what was found */
 	names->spent_ns += clock_monotonic_ns() - begin_ns;
 	return peers.result;
+}
+
+/* ---- connections that are not accepted yet ---- */
+
+struct unaccepted {
+	struct object_names *names;
+	uint64_t until_ns;
+	struct error *err;
+	int result;
+};
+
+/* No file has the socket, so its ends are its key. No list of descriptors has process 0. */
+static struct object_row *unaccepted_row(struct object_names *names, const char *detail)
+{
+	const struct hash_secret secret = hash_secret();
+	const struct file_key key = {
+		.ino = hash_keyed(secret.begin, detail, strlen(detail), &secret),
+		.dev = WAFFLE_WAIT_POLLED};
+
+	return row_get(names, &key, 0, 0);
+}
+
+static bool unaccepted_found(uint64_t ino, const char *detail, void *arg)
+{
+	struct unaccepted *unaccepted = arg;
+	struct object_names *names = unaccepted->names;
+	char turned[256], ends[256];
+	struct object_row *row;
+
+	if (unaccepted->result || clock_monotonic_ns() >= unaccepted->until_ns)
+		return false;
+	snprintf(ends, sizeof(ends), "%.*s", (int)strcspn(detail, DESCRIPTOR_AFTER), detail);
+	if (ino || !connection_turn(turned, sizeof(turned), ends) ||
+	    keymap_get(&names->connections, turned, strlen(turned)) == MAP_NONE)
+		return true;
+	row = unaccepted_row(names, detail);
+	if (!row || row->number)
+		return row != NULL;
+	snprintf(names->found.name, sizeof(names->found.name), DESCRIPTOR_SOCKET);
+	snprintf(names->found.detail, sizeof(names->found.detail), "%s", detail);
+	unaccepted->result = row_fix(names, row, 0, unaccepted->err);
+	server_add(names, strstr(turned, DESCRIPTOR_BETWEEN) + strlen(DESCRIPTOR_BETWEEN));
+	return !unaccepted->result;
+}
+
+int object_names_unaccepted(struct object_names *names, const pid_t *pids, size_t count,
+			    struct error *err)
+{
+	uint64_t begin_ns = clock_monotonic_ns();
+	struct unaccepted unaccepted = {
+		.names = names, .until_ns = begin_ns + PEERS_NS, .err = err};
+
+	if (!names->connections.len || too_dear(names, begin_ns))
+		return 0;
+	networks_each(pids, count, unaccepted.until_ns, unaccepted_found, &unaccepted);
+	names->spent_ns += clock_monotonic_ns() - begin_ns;
+	return unaccepted.result;
 }

@@ -49,6 +49,11 @@ int64_t object_names_cgroup(struct object_names *names, pid_t tid, uint64_t ino,
  * and at the end of the capture. */
 int object_names_peers(struct object_names *names, const pid_t *pids, size_t count,
 		       struct error *err);
+/* Adds the server's ends of these connections that are not accepted yet. Call it at the end of the
+ * capture: they may be accepted at any time. Then object_names_peers() finds the sockets that
+ * listen there. */
+int object_names_unaccepted(struct object_names *names, const pid_t *pids, size_t count,
+			    struct error *err);
 /* Adds to the name of a pipe who holds its other end: `text`. `tid`, a thread of
  * process `pid`, has it open as `fd`. Later lookups give that name. */
 int object_names_pipe(struct object_names *names, pid_t pid, pid_t tid, int fd,

@@ -10,6 +10,7 @@
 #include "render/json/summary_json.h"
 #include "render/json/values.h"
 #include "render/json/hang_json_internal.h"
+#include "render/json/hampered_json_internal.h"
 #include "render/json/killed_json_internal.h"
 #include "render/json/stack_frame_internal.h"
 #include "render/text/why_node.h"
@@ -576,6 +577,7 @@ int why_print_json(const struct why *why, const struct why_view *view, FILE *out
 		hang_json(printer.json, view->hangs,
 			  &(struct hang_view){.model = why->model, .names = view->names});
 	killed_json(printer.json, why->model);
+	hampered_json(printer.json, why->model);
 	summary_json_filter(printer.json, why->model);
 	summary_json_records(printer.json, why->model);
 	json_object_end(printer.json);

@@ -10,6 +10,7 @@
 #include "analyze/why/why_waiters.h"
 #include "render/place.h"
 #include "render/text/hang_text.h"
+#include "render/text/hampered_text_internal.h"
 #include "render/text/killed_text_internal.h"
 #include "render/text/samples_text_internal.h"
 #include "render/text/values_text_internal.h"
@@ -823,6 +824,14 @@ static void print_hangs(const struct why *why, const struct why_view *view, FILE
 	hang_print_waits(view->hangs, &of, out);
 }
 
+static void print_processes(const struct model *model, bool colour, FILE *out)
+{
+	bool killed = killed_print(model, colour, out);
+
+	if (hampered_print(model, colour, out) || killed)
+		fputc('\n', out);
+}
+
 void why_print_text(const struct why *why, const struct why_view *view, FILE *out)
 {
 	struct why_explained explained = {.waits = {0}};
@@ -830,8 +839,8 @@ void why_print_text(const struct why *why, const struct why_view *view, FILE *ou
 					    view->evidence ? NULL : &explained};
 	bool many = is_many_threads(why) && !view->evidence;
 
-	if (!view->brief && killed_print(why->model, view->colour, out))
-		fputc('\n', out);
+	if (!view->brief)
+		print_processes(why->model, view->colour, out);
 	print_deadlocks(why, view, out);
 	if (many)
 		print_merged(&printer);

@@ -209,6 +209,17 @@ static int open_debug(struct symbolizer *symbolizer, struct symbols_module *modu
 	return err == -ENOMEM ? err : 0;
 }
 
+#define TABLE_OF_GO SHT_NULL /* symtab_read_go() */
+
+static int table_read(struct symtab *symtab, Elf *elf, uint32_t type, enum symtab_kind kind)
+{
+	if (!elf)
+		return -ENOENT;
+	if (type != TABLE_OF_GO)
+		return symtab_read(symtab, elf, type, kind);
+	return kind == SYMTAB_CODE ? symtab_read_go(symtab, elf) : -ENOENT;
+}
+
 /* Opens the best symbol table available. */
 static int open_table(struct symbols_module *module, struct symtab *symtab, enum symtab_kind kind,
 		      enum symbol_source *source)
@@ -220,13 +231,13 @@ static int open_table(struct symbols_module *module, struct symtab *symtab, enum
 	} tables[] = {
 		{module->program.elf, SHT_SYMTAB, SYMBOL_SYMTAB},
 		{module->debug.elf, SHT_SYMTAB, SYMBOL_SYMTAB},
+		{module->program.elf, TABLE_OF_GO, SYMBOL_SYMTAB},
 		{module->program.elf, SHT_DYNSYM, SYMBOL_DYNSYM},
 	};
 
 	*source = SYMBOL_NONE;
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
-		int err = tables[i].elf ? symtab_read(symtab, tables[i].elf, tables[i].type, kind)
-					: -ENOENT;
+		int err = table_read(symtab, tables[i].elf, tables[i].type, kind);
 
 		if (!err)
 			*source = tables[i].source;

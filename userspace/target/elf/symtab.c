@@ -166,6 +166,12 @@ void symtab_free(struct symtab *symtab)
  * over this many symbols. */
 #define LOOK_BACK 16
 
+static const char *name_of(const struct symtab *symtab, const struct symtab_entry *entry)
+{
+	return symtab->names ? symtab->names + entry->name
+			     : elf_strptr(symtab->elf, symtab->strings, entry->name);
+}
+
 const char *symtab_find(const struct symtab *symtab, uint64_t address, uint64_t *start)
 {
 	const struct symtab_entry *list = symtab->list.data;
@@ -178,7 +184,7 @@ const char *symtab_find(const struct symtab *symtab, uint64_t address, uint64_t 
 			continue;
 		if (start)
 			*start = entry->start;
-		return elf_strptr(symtab->elf, symtab->strings, entry->name);
+		return name_of(symtab, entry);
 	}
 	return NULL;
 }
@@ -186,8 +192,7 @@ const char *symtab_find(const struct symtab *symtab, uint64_t address, uint64_t 
 bool symtab_has(const struct symtab *symtab, const char *name)
 {
 	for (size_t i = 0; i < symtab->list.len; i++) {
-		const char *found =
-			elf_strptr(symtab->elf, symtab->strings, symtab->list.data[i].name);
+		const char *found = name_of(symtab, &symtab->list.data[i]);
 
 		if (found && !strcmp(found, name))
 			return true;

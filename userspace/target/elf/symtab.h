@@ -16,18 +16,21 @@ enum symtab_kind {
 
 struct symtab_entry {
 	uint64_t start, end;
-	uint32_t name; /* offset in the string table */
+	uint32_t name; /* offset in the string table, or in `names` */
 	uint8_t rank;  /* the symbol with the highest rank names its address */
 };
 
 struct symtab {
 	Elf *elf;
-	size_t strings; /* section index of the string table */
+	size_t strings;    /* section index of the string table */
+	const char *names; /* of Go's functions, in the file; NULL: they are in the string table */
 	VEC(struct symtab_entry) list;
 };
 
 /* Reads a table of type SHT_SYMTAB or SHT_DYNSYM. -ENOENT: it has no such symbols; -ENOMEM. */
 int symtab_read(struct symtab *symtab, Elf *elf, uint32_t type, enum symtab_kind kind);
+/* Reads Go's own table of functions, in symtab_go.c. -ENOENT: the file has none that is known. */
+int symtab_read_go(struct symtab *symtab, Elf *elf);
 void symtab_free(struct symtab *symtab);
 
 /*

@@ -87,7 +87,20 @@ static bool address_text(const char *hex, char *text, size_t size)
 	return true;
 }
 
-#define STATE_SYN_SENT 2 /* TCP_SYN_SENT of include/net/tcp_states.h */
+/* Of include/net/tcp_states.h. */
+#define STATE_ESTABLISHED 1
+#define STATE_SYN_SENT 2
+#define STATE_SYN_RECV 3
+#define STATE_CLOSE_WAIT 8
+
+/* Whether a connection without a file waits to be accepted. One whose file is closed is in none of
+ * these states. If the queue is full, its client has the answer to its SYN, and the kernel drops
+ * what the client sends: then it stays in STATE_SYN_RECV. */
+static bool is_unaccepted(const char *kind, unsigned state)
+{
+	return !strcmp(kind, "tcp") &&
+	       (state == STATE_ESTABLISHED || state == STATE_SYN_RECV || state == STATE_CLOSE_WAIT);
+}
 
 /* Prints ", SYN sent again 2 times" or ", SYN not answered" if nobody has answered yet, or nothing.
  */
@@ -107,20 +120,22 @@ static void syn_put(char *text, size_t size, const char *kind, unsigned state, u
 /* Fields, see proc_net_tcp(5): "sl local rem st tx:rx tr:when retrnsmt uid timeout inode". */
 static bool inet_parse(const char *line, const char *kind, uint64_t ino, char *detail, size_t size)
 {
-	char local[80], remote[80], here[80], there[80], syn[48];
+	char local[80], remote[80], here[80], there[80], after[48];
 	unsigned state, resent;
 	uint64_t inode;
 
 	if (sscanf(line, " %*[^:]: %79s %79s %x %*s %*s %x %*s %*s %" SCNu64, local, remote, &state,
 		   &resent, &inode) != 5 ||
-	    inode != ino || !address_text(local, here, sizeof(here)) ||
-	    !address_text(remote, there, sizeof(there)))
+	    inode != ino || (!ino && !is_unaccepted(kind, state)) ||
+	    !address_text(local, here, sizeof(here)) || !address_text(remote, there, sizeof(there)))
 		return false;
-	syn_put(syn, sizeof(syn), kind, state, resent);
+	syn_put(after, sizeof(after), kind, state, resent);
+	if (!ino)
+		snprintf(after, sizeof(after), DESCRIPTOR_UNACCEPTED);
 	if (strspn(strchr(remote, ':'), ":0") == strlen(strchr(remote, ':'))) /* port 0: no peer */
 		snprintf(detail, size, "%s %s", kind, here);
 	else
-		snprintf(detail, size, "%s %s" DESCRIPTOR_BETWEEN "%s%s", kind, here, there, syn);
+		snprintf(detail, size, "%s %s" DESCRIPTOR_BETWEEN "%s%s", kind, here, there, after);
 	return true;
 }
 
@@ -198,8 +213,7 @@ static bool line_pass(const char *line, const char *kind,
 	uint64_t ino;
 
 	return sscanf(line, " %*[^:]: %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64, &ino) != 1 ||
-	       !ino || !inet_parse(line, kind, ino, detail, sizeof(detail)) ||
-	       found(ino, detail, arg);
+	       !inet_parse(line, kind, ino, detail, sizeof(detail)) || found(ino, detail, arg);
 }
 
 /* Of the tables of IPv4 and IPv6. */
@@ -390,6 +404,11 @@ bool descriptor_is_connecting(const char *detail)
 {
 	return text_begins(detail, "tcp ") && (strstr(detail, DESCRIPTOR_AFTER " SYN sent again") ||
 					       strstr(detail, DESCRIPTOR_UNANSWERED));
+}
+
+bool descriptor_is_unaccepted(const char *detail)
+{
+	return text_begins(detail, "tcp ") && strstr(detail, DESCRIPTOR_UNACCEPTED);
 }
 
 bool descriptor_is_among(const char *detail)

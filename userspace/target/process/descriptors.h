@@ -24,7 +24,8 @@ struct descriptor {
 	 * A socket's endpoints, "tcp 10.0.0.1:80 <-> 10.0.0.2:5000", "udp 0.0.0.0:53", "unix
 	 * /run/x"; with what TCP has sent again, "tcp … <-> 10.0.0.2:80, SYN sent again 2 times",
 	 * or that nobody has answered, "tcp … <-> 10.0.0.2:80, SYN not answered", and in both cases
-	 * of an epoll with others, "…, SYN not answered, among other sockets"; a file system's
+	 * of an epoll with others, "…, SYN not answered, among other sockets"; the server's end of
+	 * a connection "tcp … <-> 10.0.0.1:5000, not accepted yet"; a file system's
 	 * type, "ext4"; "fifo" for a named pipe, "fifo, nobody has opened it to read" while it is
 	 * being opened; "character device 195:0"; "terminal of process 4711, sshd" (terminal.h);
 	 * "write end of process 4711, sh" (pipe_ends.h), and of a list of pipes "other ends of
@@ -42,6 +43,8 @@ struct descriptor {
 #define DESCRIPTOR_BETWEEN " <-> " /* both ends of a socket */
 #define DESCRIPTOR_AFTER ","       /* the remote end, if more follows */
 #define DESCRIPTOR_UNANSWERED DESCRIPTOR_AFTER " SYN not answered"
+/* The server's end of a connection that is in the queue of the socket that listens. */
+#define DESCRIPTOR_UNACCEPTED DESCRIPTOR_AFTER " not accepted yet"
 /* At the end: the socket is that of an epoll that watches others of a network as well. */
 #define DESCRIPTOR_AMONG DESCRIPTOR_AFTER " among other sockets"
 /* What the name of a list has before its descriptors: "3 descriptors: tcp 10.0.0.1:80, pipe:[4]".
@@ -59,6 +62,8 @@ bool descriptor_key(struct file_key *key, char *kind, size_t size, pid_t pid, in
 bool descriptor_is_connecting(const char *detail);
 /* Whether whoever waits for the socket also waits for others, which are not named. */
 bool descriptor_is_among(const char *detail);
+/* Whether it is the server's end of a connection that the server has not accepted. */
+bool descriptor_is_unaccepted(const char *detail);
 bool descriptor_is_epoll(const char *name);
 bool descriptor_is_socket(const char *name);
 
@@ -77,7 +82,8 @@ int descriptor_find(struct descriptor *found, pid_t pid, int fd, const struct fi
 int descriptors_list(char *text, size_t size, pid_t pid, const int *fds, unsigned count);
 
 /* Calls `found` for each open socket of TCP in the network namespace of a process, with its inode
- * and its ends as in `detail` above, until it returns false. A host may have millions. */
+ * and its ends as in `detail` above, until it returns false. What is not accepted yet is no file,
+ * and has the inode 0. A host may have millions. */
 void tcp_sockets_each(pid_t pid, bool (*found)(uint64_t ino, const char *detail, void *arg),
 		      void *arg);
 /* The same of UDP. */

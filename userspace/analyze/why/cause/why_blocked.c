@@ -16,6 +16,7 @@
 #include "analyze/why/lookup/why_lock_names.h"
 #include "analyze/why/lookup/why_lookup.h"
 #include "analyze/why/lookup/why_peers.h"
+#include "analyze/why/lookup/why_polled.h"
 #include "analyze/why/lookup/why_signals.h"
 #include "analyze/why/parts/why_sums.h"
 #include "analyze/why/series/why_doubt.h"
@@ -120,6 +121,8 @@ static struct why_verdict by_meaning(struct why_walk *walk, struct why_blocked *
 		return WHY_UNDECIDED;
 	}
 }
+
+static uint32_t object_of(struct why_walk *walk, const struct why_blocked *blocked);
 
 #define OPEN_TEXT "still waits when the capture ends"
 #define NOBODY_TEXT "no other thread of the process is left to end it"
@@ -319,6 +322,33 @@ static struct why_verdict at_last_thread(struct why_walk *walk, struct why_block
 	return why_blocked_follow(walk, blocked, other, WHY_GRADE_LIKELY);
 }
 
+#define UNACCEPTED_TEXT "the server had not accepted the connection when the capture ended"
+
+/* The connection is in the queue of the socket that listens: what its server does meanwhile keeps
+ * it there. */
+static struct why_verdict at_unaccepted(struct why_walk *walk, struct why_blocked *blocked)
+{
+	const struct store_object *object = blocked->facts.object;
+	struct why_step *step = &walk->path[walk->depth - 1];
+	char text[sizeof(((struct descriptor *)NULL)->detail) + 96];
+	int len;
+
+	if (!blocked->interval->open || !wait_may_be_at_socket(blocked->kind) ||
+	    !why_is_unaccepted(walk, object))
+		return WHY_UNDECIDED;
+	len = snprintf(text, sizeof(text), "%.48s (%s" DESCRIPTOR_UNACCEPTED ")", object->name,
+		       object->detail);
+	blocked->object = strtab_put(walk->why->texts, text, (size_t)len);
+	step->by = why_socket_other_server(walk, object, blocked->thread);
+	step->meaning = strtab_put(walk->why->texts, UNACCEPTED_TEXT, strlen(UNACCEPTED_TEXT));
+	if (step->by == MODEL_NONE || !why_is_only_thread(walk, step->by) ||
+	    why_walk_is_on_path(walk, step->by))
+		return why_blocked_end(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY, step->by);
+	blocked->kind = WAIT_SOCKET;
+	step->owned = true;
+	return why_blocked_follow_server(walk, blocked, step->by);
+}
+
 /* Nobody has answered the SYN of the connection when the capture ends. */
 static struct why_verdict at_unconnected(struct why_walk *walk, const struct why_blocked *blocked)
 {
@@ -394,14 +424,33 @@ static enum wait_kind polled_kind(const struct wait_facts *facts)
 	return pipe_end_is_described(facts->object->detail) ? WAIT_PIPE : WAIT_POLL;
 }
 
+/* A thread that still waits with an epoll when the capture ends waits for the server of its only
+ * connection. */
+static void find_epoll_connection(struct why_walk *walk, struct why_blocked *blocked)
+{
+	const struct store_object *object = blocked->facts.object;
+
+	if (!blocked->interval->open || !object || !descriptor_is_epoll(object->name))
+		return;
+	object = why_epoll_connection(walk, object);
+	if (!object)
+		return;
+	blocked->facts.object = object;
+	blocked->object = object_of(walk, blocked);
+	blocked->kind = WAIT_SOCKET;
+}
+
 /* The awaited event did not come. The text says what ended the wait instead. */
 static struct why_verdict by_other_end(struct why_walk *walk, struct why_blocked *blocked,
 				       const char *text)
 {
 	struct why_verdict verdict = at_owned(walk, blocked);
 
+	find_epoll_connection(walk, blocked);
 	if (blocked->kind == WAIT_POLL)
 		blocked->kind = polled_kind(&blocked->facts);
+	if (verdict.kind == WHY_VERDICT_NONE)
+		verdict = at_unaccepted(walk, blocked);
 	if (verdict.kind == WHY_VERDICT_NONE)
 		verdict = at_held(walk, blocked);
 	if (verdict.kind == WHY_VERDICT_NONE)

@@ -56,6 +56,9 @@ struct why_verdict why_blocked_neither_sends(struct why_walk *walk, struct why_b
  * or the end of the capture. The chain continues with the server. Undecided if it is not known
  * which thread serves the client. In why_interrupted.c. */
 struct why_verdict why_blocked_for_answer(struct why_walk *walk, struct why_blocked *blocked);
+/* Continues with the server that a client waits for. */
+struct why_verdict why_blocked_follow_server(struct why_walk *walk,
+					     const struct why_blocked *blocked, uint32_t server);
 /* The same if the server's wait is on the path. */
 struct why_verdict why_blocked_unanswered(struct why_walk *walk, struct why_blocked *blocked,
 					  uint32_t server);
@@ -75,7 +78,8 @@ bool why_blocked_polls_timer(const struct why_blocked *blocked);
 /* A signal that the thread did not wait for ended the wait. */
 struct why_verdict why_blocked_signalled(struct why_walk *walk, struct why_blocked *blocked);
 
-/* Sets the object of a wait in epoll_wait() to the file that became ready; in why_ready.c. If the
+/* Sets the object of a wait in epoll_wait() to the file that became ready, and that of a poll() to
+ * its only connection (why_polled.h); in why_ready.c. If the
  * series of the wait ended with a later interval `last`, that is the object of `last`. If something
  * else ended the wait, the object is unknown. Returns whether the object has changed. */
 bool why_blocked_find_ready(const struct why_walk *walk, struct why_blocked *blocked, size_t last);

@@ -106,19 +106,25 @@ static bool is_for_answer(struct why_walk *walk, const struct why_blocked *block
 	       why_socket_side(walk, blocked->facts.object) == WHY_SIDE_CLIENT;
 }
 
+struct why_verdict why_blocked_follow_server(struct why_walk *walk,
+					     const struct why_blocked *blocked, uint32_t server)
+{
+	struct why_verdict verdict = why_blocked_follow(walk, blocked, server, WHY_GRADE_LIKELY);
+
+	verdict.link.unanswered = verdict.kind == WHY_VERDICT_FOLLOW;
+	verdict.link.open = blocked->interval->open;
+	return verdict;
+}
+
 struct why_verdict why_blocked_for_answer(struct why_walk *walk, struct why_blocked *blocked)
 {
 	uint32_t peer = why_socket_peer(walk, blocked->facts.object);
-	struct why_verdict verdict;
 
 	if (!is_for_answer(walk, blocked, peer))
 		return WHY_UNDECIDED;
 	if (why_walk_is_on_path(walk, peer))
 		return why_blocked_unanswered(walk, blocked, peer);
-	verdict = why_blocked_follow(walk, blocked, peer, WHY_GRADE_LIKELY);
-	verdict.link.unanswered = verdict.kind == WHY_VERDICT_FOLLOW;
-	verdict.link.open = blocked->interval->open;
-	return verdict;
+	return why_blocked_follow_server(walk, blocked, peer);
 }
 
 /* A server of this machine did not answer: its queue of new connections was full. TCP asked again

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Finds the file that became ready in an epoll. The record of the wait has the file that was ready
- * when the thread got its CPU. */
+/* Finds the file for which a thread with an epoll, or with a list of files, waited. The record of a
+ * wait with an epoll has the file that was ready when the thread got its CPU. */
 #include "analyze/why/cause/why_blocked_internal.h"
 
 #include <string.h>
 
 #include "analyze/why/lookup/why_evidence.h"
+#include "analyze/why/lookup/why_polled.h"
 #include "analyze/why/why_walk_types.h"
 #include "target/process/descriptors.h"
 #include "util/syscall_names.h"
@@ -38,13 +39,28 @@ static bool is_other(const struct store_object *object, const struct why_blocked
 	return came_later(object, blocked->waker.hints);
 }
 
+/* A poll() of a connection and of eventfds. If a recorded thread ended the wait, it is known
+ * without the connection, and may have used an eventfd. */
+static bool find_polled(const struct why_walk *walk, struct why_blocked *blocked)
+{
+	const struct store_object *object = blocked->facts.object;
+
+	if (!object || blocked->kind != WAIT_POLL ||
+	    (!blocked->waker.interrupt && model_is_traced(walk->model, blocked->waker.thread)))
+		return false;
+	object = why_polled_connection(walk, object);
+	if (object)
+		blocked->facts.object = object;
+	return object;
+}
+
 bool why_blocked_find_ready(const struct why_walk *walk, struct why_blocked *blocked, size_t last)
 {
 	struct wait_facts *facts = &blocked->facts;
 	const struct store_object *object = facts->object;
 
 	if (!syscall_name_is_epoll(facts->syscall))
-		return false;
+		return find_polled(walk, blocked);
 	if (last > blocked->index)
 		object = why_wait_object(
 			walk, blocked->thread,

@@ -349,6 +349,44 @@ uint32_t why_socket_other_end(struct why_walk *walk, const struct store_object *
 	return MODEL_NONE;
 }
 
+bool why_is_unaccepted(struct why_walk *walk, const struct store_object *object)
+{
+	uint32_t other = object ? why_socket_other_end(walk, object) : MODEL_NONE;
+
+	return other != MODEL_NONE &&
+	       descriptor_is_unaccepted(store_reader_object(walk->model->reader, other)->detail);
+}
+
+const struct store_object *why_socket_with(const struct why_walk *walk, const char *detail,
+					   uint32_t pid)
+{
+	const struct store_reader *reader = walk->model->reader;
+	const struct store_object *found = NULL;
+	struct ends wanted;
+	size_t first;
+
+	if (!split(detail, &wanted))
+		return NULL;
+	wanted.host = store_pid_host(pid);
+	first = lower_bound(walk->sockets.len, i,
+			    is_before(reader, walk->sockets.data[i], &wanted));
+	for (size_t i = first; i < walk->sockets.len && i - first < SERVED_MAX; i++) {
+		const struct store_object *object =
+			store_reader_object(reader, walk->sockets.data[i]);
+		struct ends ends = ends_of(reader, walk->sockets.data[i]);
+
+		if (compare(&ends, &wanted, false))
+			break;
+		if (object->pid != pid)
+			continue;
+		if (!strcmp(object->detail, detail))
+			return object;
+		if (descriptor_is_connecting(object->detail) == descriptor_is_connecting(detail))
+			found = object;
+	}
+	return found;
+}
+
 /* Ports that Linux gives to clients begin here, unless it is told otherwise. */
 #define CLIENT_PORTS 32768ul
 

@@ -30,8 +30,14 @@ bool why_has_socket_waiter(struct why_walk *walk, const struct store_object *obj
 bool why_is_terminal(const struct store_object *object);
 /* Whether the other end of a connection may be on another machine. */
 bool why_may_be_remote(const struct store_object *object);
+/* Whether the server at the other end had not accepted the connection when the capture ended. */
+bool why_is_unaccepted(struct why_walk *walk, const struct store_object *object);
 /* The number of the socket at the other end; MODEL_NONE: it is not known. */
 uint32_t why_socket_other_end(struct why_walk *walk, const struct store_object *object);
+/* The socket of a process that is described so, but TCP may have sent its SYN again more or less
+ * often; NULL: the capture has none. */
+const struct store_object *why_socket_with(const struct why_walk *walk, const char *detail,
+					   uint32_t pid);
 /* Whether two objects are the ends of one connection. */
 bool why_is_other_end(const struct why_walk *walk, const struct store_object *object,
 		      const struct store_object *end);

@@ -241,6 +241,21 @@ static void note_wait(const struct why_walk *walk, struct why_sum *sum, uint64_t
 	}
 }
 
+/* Which of its threads a goroutine happens to run on says nothing: a Go program that is explained
+ * as a whole, or that somebody waits for, is one culprit. */
+static uint32_t culprit_of(const struct why_walk *walk, uint32_t thread)
+{
+	const struct model_process *process;
+
+	if (walk->instance->program && is_of_same_process(walk, thread))
+		return walk->instance->thread;
+	if (!walk->has_go || is_of_same_process(walk, thread) || !why_is_go(walk, thread))
+		return thread;
+	process = model_process_of(walk->model, thread);
+	return process && model_is_traced(walk->model, process->main_thread) ? process->main_thread
+									     : thread;
+}
+
 void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
 {
 	const struct why_step *last = &walk->path[walk->depth - 1];
@@ -260,9 +275,7 @@ void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
 	uint32_t site = MODEL_NONE;
 	struct why_sum *sum;
 
-	/* Which of its threads a goroutine happens to run on says nothing. */
-	if (walk->instance->program && is_of_same_process(walk, part.thread))
-		part.thread = walk->instance->thread;
+	part.thread = culprit_of(walk, part.thread);
 	if (part.span != MODEL_NONE) {
 		site = walk->model->spans.data[part.span].site;
 		if (why_intervals_left(walk->model, part.span))

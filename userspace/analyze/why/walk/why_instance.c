@@ -511,6 +511,27 @@ static const struct sum_folding fold_objects = {.apart = ALIKE_MAX,
 						.compare = object_compare,
 						.join = name_objects};
 
+/* ---- files of an epoll ---- */
+
+static bool is_epoll(const struct why_walk *walk, const struct why_sum *sum)
+{
+	return descriptor_is_epoll(strtab_get(walk->why->texts, sum->part.object)) &&
+	       sum->part.objects < 2;
+}
+
+static void name_epoll(struct why_walk *walk, struct why_sum *sum, size_t count)
+{
+	(void)count;
+	sum->part.object = strtab_put(walk->why->texts, DESCRIPTOR_EPOLL, strlen(DESCRIPTOR_EPOLL));
+}
+
+/* A loop watches other connections each time. */
+static const struct sum_folding fold_epolls = {.apart = 1,
+					       .takes = is_epoll,
+					       .kin = object_of_thread,
+					       .compare = object_compare,
+					       .join = name_epoll};
+
 /* ---- connections to one server ---- */
 
 static bool is_connection(const struct why_walk *walk, const struct why_sum *sum)
@@ -795,6 +816,7 @@ static void fold_all(struct why_walk *walk, const struct why_instance *instance)
 	fold(walk, &fold_connections);
 	fold(walk, &fold_threads);
 	fold(walk, &fold_rivals);
+	fold(walk, &fold_epolls);
 	fold(walk, &fold_pools);
 	fold(walk, &fold_accepted);
 	fold(walk, &fold_objects_of_thread);

@@ -13,6 +13,8 @@
 #include "analyze/why/lookup/why_evidence.h"
 #include "analyze/why/lookup/why_full_pool.h"
 #include "analyze/why/lookup/why_go_busy.h"
+#include "analyze/why/lookup/why_go_idle.h"
+#include "analyze/why/lookup/why_go_program.h"
 #include "analyze/why/lookup/why_lookup.h"
 #include "analyze/why/lookup/why_peers.h"
 #include "analyze/why/lookup/why_pool.h"
@@ -393,6 +395,54 @@ static void walk_answer(struct why_walk *walk, const struct why_stretch *stretch
 	walk->depth--;
 }
 
+/* Whether somebody waits for a Go program, and nothing but a timer of its runtime is known to have
+ * ended the wait of a thread on which that has nothing to run. */
+static bool is_at_timer(struct why_walk *walk, const struct why_stretch *stretch,
+			const struct why_verdict *verdict)
+{
+	return stretch->link && verdict->kind == WHY_VERDICT_END && verdict->cause == WHY_TIMER &&
+	       walk->depth < WHY_DEPTH_MAX &&
+	       why_go_is_idle(walk, stretch->thread, stretch->interval);
+}
+
+#define BESIDE_CALL_TEXT "no goroutine can run, and one is in a system call"
+
+/* A goroutine in a system call that ends by itself keeps the program from answering, rather than
+ * its timer. The path ends with the wait for the timer, which is split. */
+static void walk_timer(struct why_walk *walk, const struct why_stretch *stretch,
+		       const struct why_verdict *timer)
+{
+	struct why_step *step = &walk->path[walk->depth - 1];
+	const struct why_step whole = *step;
+	struct why_link link = {.kind = WAIT_OTHER,
+				.grade = why_grade_least(timer->grade, WHY_GRADE_LIKELY),
+				.from_ts = stretch->link->from_ts,
+				.until_ts = stretch->link->until_ts};
+	struct why_program_part part;
+	struct why_program program;
+
+	why_program_open(&program, walk, walk->model->threads.data[stretch->thread].pid,
+			 stretch->from, stretch->to);
+	for (uint64_t from = stretch->from; from < stretch->to; from = part.until) {
+		part = why_program_at(&program, from, stretch->to);
+		*step = whole;
+		step->from_ts = from;
+		step->to_ts = part.until;
+		if (part.rank != WHY_PROGRAM_CALL || why_walk_is_on_path(walk, part.thread)) {
+			why_walk_add(walk, timer);
+			continue;
+		}
+		step->by = part.thread;
+		step->interrupt = !stretch->interval->open;
+		step->owned = stretch->interval->open;
+		step->meaning =
+			strtab_put(walk->why->texts, BESIDE_CALL_TEXT, strlen(BESIDE_CALL_TEXT));
+		why_walk_time(walk, part.thread, from, part.until, &link);
+	}
+	walk->interval = stretch->interval;
+	walk->depth--;
+}
+
 static void walk_blocked(struct why_walk *walk, const struct why_stretch *stretch)
 {
 	struct why_stretch part = *stretch;
@@ -407,7 +457,10 @@ static void walk_blocked(struct why_walk *walk, const struct why_stretch *stretc
 			continue;
 		}
 		verdict = why_blocked_verdict(walk, &part);
-		conclude(walk, &verdict);
+		if (is_at_timer(walk, &part, &verdict))
+			walk_timer(walk, &part, &verdict);
+		else
+			conclude(walk, &verdict);
 	}
 }
 

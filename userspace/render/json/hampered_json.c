@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "render/json/hampered_json_internal.h"
+
+#include "analyze/hampered.h"
+#include "render/text/why_node.h"
+
+void hampered_json(struct json *json, const struct model *model)
+{
+	hampered_list list = {0};
+
+	hampered_find(&list, model);
+	if (list.len) {
+		json_key(json, "hampered");
+		json_array_begin(json);
+		for (size_t i = 0; i < list.len; i++) {
+			json_object_begin(json);
+			why_thread_json(json, model, "thread", list.data[i].thread);
+			if (list.data[i].descriptors)
+				json_field_u64(json, "descriptors", list.data[i].descriptors);
+			json_object_end(json);
+		}
+		json_array_end(json);
+	}
+	vec_free(&list);
+}

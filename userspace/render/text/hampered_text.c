@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "render/text/hampered_text_internal.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "analyze/hampered.h"
+#include "render/place.h"
+#include "util/terminal.h"
+#include "util/units.h"
+
+/* Limit of the processes that are printed; the others are counted. */
+#define SHOWN_MAX 3
+
+static void print_one(FILE *out, const struct model *model, const struct hampered *hampered)
+{
+	const char *name = model_thread_name(model, hampered->thread);
+	char text[PLACE_TEXT];
+
+	terminal_put(out, name, strlen(name));
+	fprintf(out, " (%s) ", place_process(text, model, hampered->thread));
+	if (hampered->descriptors)
+		fprintf(out,
+			"has all %" PRIu64 " descriptors open that it may have (RLIMIT_NOFILE): "
+			"accept(), open() and the like fail with EMFILE\n",
+			hampered->descriptors);
+	else
+		fputs("is stopped since before the capture began\n", out);
+}
+
+bool hampered_print(const struct model *model, bool colour, FILE *out)
+{
+	hampered_list list = {0};
+	bool any;
+
+	hampered_find(&list, model);
+	any = list.len;
+	terminal_paint(out, colour, any ? TERMINAL_WARN : "");
+	for (size_t i = 0; i < list.len && i < SHOWN_MAX; i++)
+		print_one(out, model, &list.data[i]);
+	if (list.len > SHOWN_MAX)
+		fprintf(out, "%zu more %s stopped, or may open no more files\n",
+			list.len - SHOWN_MAX,
+			units_plural(list.len - SHOWN_MAX, "process is", "processes are"));
+	terminal_paint(out, colour, any ? TERMINAL_END : "");
+	vec_free(&list);
+	return any;
+}
