@@ -84,6 +84,33 @@ static void test_processes_with_long_command_lines_can_be_read_again(void **stat
 	store_reader_close(reader);
 }
 
+/* Each wait has the texts of its object, so that long ones make a small file a large export. */
+static void test_objects_with_longer_texts_than_waffle_writes_are_refused(void **state)
+{
+	static const struct {
+		uint32_t name, detail;
+		bool read;
+	} rows[] = {{4095, 255, true}, {4096, 255, false}, {4095, 256, false}};
+	struct store_test *test = *state;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct store_counts counts[WAFFLE_SOURCE_COUNT] = {0};
+		struct store_writer *writer = open_writer(test->path);
+		char name[4097] = "", detail[257] = "";
+		const struct store_object object = {.ino = 1, .name = name, .detail = detail};
+		struct store_reader *reader;
+		struct error err = ERROR_INIT;
+
+		memset(name, 'n', rows[i].name);
+		memset(detail, 'd', rows[i].detail);
+		must(store_writer_add_object(writer, &object, &err), &err);
+		must(store_writer_close(writer, 1, counts, &err), &err);
+		assert_int_equal(store_reader_open(&reader, test->path, &err) == 0, rows[i].read);
+		if (rows[i].read)
+			store_reader_close(reader);
+	}
+}
+
 static void test_ways_of_many_processes_leave_room_for_stacks(void **state)
 {
 	struct store_test *test = *state;
@@ -154,6 +181,9 @@ int main(void)
 			store_setup, store_teardown),
 		cmocka_unit_test_setup_teardown(
 			test_processes_with_long_command_lines_can_be_read_again, store_setup,
+			store_teardown),
+		cmocka_unit_test_setup_teardown(
+			test_objects_with_longer_texts_than_waffle_writes_are_refused, store_setup,
 			store_teardown),
 		cmocka_unit_test_setup_teardown(test_ways_of_many_processes_leave_room_for_stacks,
 						store_setup, store_teardown),

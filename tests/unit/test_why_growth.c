@@ -163,6 +163,63 @@ static void test_the_other_ends_of_connections(void **state)
 	check_growth(connections);
 }
 
+/* The thread waits for one server again and again, which has as many other clients. */
+static uint64_t clients_of_a_server(uint32_t count)
+{
+	struct capture capture;
+	uint64_t ts = begin(&capture), from;
+	char detail[80];
+
+	object(&capture, "socket", "tcp 10.0.0.1:5000 <-> 10.0.0.2:80, SYN not answered");
+	for (uint32_t i = 0; i < count; i++) {
+		snprintf(detail, sizeof(detail), "tcp 10.0.0.2:80 <-> 10.0.0.3:%u", i);
+		object(&capture, "socket", detail);
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		from = ts;
+		ts = wait_of(&capture, ts, NR_CONNECT, 3, 0, 0, SOFT);
+		wait_details(&capture, from, ts - 10, 11, 1, 0, 0);
+	}
+	return end(&capture, ts);
+}
+
+static void test_the_server_of_a_connection_with_many_clients(void **state)
+{
+	(void)state;
+	check_growth(clients_of_a_server);
+}
+
+/* The other end of each file is of the last of many processes. They are sockets that have the text
+ * of a pipe, as only a made-up capture has them. */
+static uint64_t ends_of_a_process(uint32_t count)
+{
+	struct capture capture;
+	uint64_t ts = begin(&capture), from;
+	struct error err = ERROR_INIT;
+	char detail[64];
+
+	snprintf(detail, sizeof(detail), "write end of process %u, x", 1000 + count - 1);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct store_process process = {
+			.pid = 1000 + i, .ppid = 1, .ts = CAPTURE_START, .cmdline = "x"};
+
+		capture_must(store_writer_add_process(capture.writer, &process, &err), err);
+		object(&capture, "socket:[1]", detail);
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		from = ts;
+		ts = wait_of(&capture, ts, NR_RECVFROM, 3, 0, 0, SOFT);
+		wait_details(&capture, from, ts - 10, 11, 1 + i, 0, 0);
+	}
+	return end(&capture, ts);
+}
+
+static void test_ends_at_the_last_of_many_processes(void **state)
+{
+	(void)state;
+	check_growth(ends_of_a_process);
+}
+
 /* Each time that it is throttled, the thread is in another cgroup, and the capture names none. */
 static uint64_t cgroups(uint32_t count)
 {
@@ -445,6 +502,8 @@ int main(void)
 		cmocka_unit_test(test_a_wait_in_which_the_thread_is_frozen),
 		cmocka_unit_test(test_a_waker_that_never_waits),
 		cmocka_unit_test(test_the_other_ends_of_connections),
+		cmocka_unit_test(test_the_server_of_a_connection_with_many_clients),
+		cmocka_unit_test(test_ends_at_the_last_of_many_processes),
 		cmocka_unit_test(test_cgroups_that_throttle),
 		cmocka_unit_test(test_stops_after_many_signals),
 		cmocka_unit_test(test_many_signals_at_once),

@@ -490,6 +490,12 @@ int dictionary_get_stacks(struct dictionary *dictionary, struct cursor *cursor, 
 	return cursor->at == cursor->end ? 0 : -EBADMSG;
 }
 
+static bool object_fits(const struct store_object *object)
+{
+	return strnlen(object->name, STORE_OBJECT_NAME_MAX + 1) <= STORE_OBJECT_NAME_MAX &&
+	       strnlen(object->detail, STORE_OBJECT_DETAIL_MAX + 1) <= STORE_OBJECT_DETAIL_MAX;
+}
+
 int dictionary_get_objects(struct dictionary *dictionary, struct cursor *cursor, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
@@ -499,7 +505,8 @@ int dictionary_get_objects(struct dictionary *dictionary, struct cursor *cursor,
 		object.pid = get_u32(cursor);
 		object.name = reference_get(dictionary, cursor);
 		object.detail = reference_get(dictionary, cursor);
-		if (cursor->bad || dictionary->objects.len == STORE_TABLE_MAX)
+		if (cursor->bad || !object_fits(&object) ||
+		    dictionary->objects.len == STORE_TABLE_MAX)
 			return -EBADMSG;
 		if (!memory_take(dictionary, table_bytes(CHUNK_OBJECTS, 0), count - i))
 			return 0;

@@ -10,6 +10,7 @@
 #include "analyze/why/why_types.h"
 #include "symbolize/stack_mappings.h"
 #include "symbolize/stack_names.h"
+#include "util/keymap.h"
 
 /* Longer chains end with the cause unknown. */
 #define WHY_DEPTH_MAX 32
@@ -166,6 +167,7 @@ struct why_walk {
 	VEC(uint32_t) listeners;  /* sockets of TCP with one end */
 	struct map socket_at;     /* inode → number of one of `sockets` or `listeners` */
 	struct map peers;         /* object → thread at the other end, or NO_PEER */
+	struct keymap servers;    /* of a connection (why_peers.c) → its thread, or NO_PEER */
 	struct map socket_users;  /* object → the first thread that waited for it */
 	struct map main_threads;  /* pid → thread */
 	struct map only_children; /* pid → main thread of its only child, or NO_PEER */

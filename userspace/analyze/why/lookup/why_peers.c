@@ -3,9 +3,11 @@
  * ends are found by search, not one by one. */
 #include "analyze/why/lookup/why_peers.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/why/lookup/why_connection.h"
 #include "analyze/why/lookup/why_postgres.h"
 #include "analyze/why/why_walk_types.h"
 #include "target/process/descriptors.h"
@@ -40,34 +42,20 @@ static bool split(const char *detail, struct ends *ends)
 	return true;
 }
 
-#define EVENTFD "anon_inode:[eventfd]"
-
-/* The text of a connection: of the object, or of the only one in a list whose other descriptors are
- * eventfds, through which threads of the same process wake the one that polls them. "": it is none.
- */
-static const char *connection_of(const struct store_object *object)
+/* The ends of the connection of an object, or of a list that polls it. */
+static bool split_polled(const struct store_object *object, struct ends *ends)
 {
-	const char *item = strstr(object->name, DESCRIPTOR_LIST), *found = NULL;
+	size_t len;
+	const char *text = why_connection_of(object, &len);
 
-	if (!item)
-		return object->detail;
-	for (item += strlen(DESCRIPTOR_LIST); *item;) {
-		size_t len = strcspn(item, ",");
-
-		if (!found && memmem(item, len, DESCRIPTOR_BETWEEN, strlen(DESCRIPTOR_BETWEEN)))
-			found = item;
-		else if (len != strlen(EVENTFD) || !text_begins(item, EVENTFD))
-			return "";
-		item += len + strspn(item + len, ", ");
-	}
-	return found && !text_begins(object->name, DESCRIPTOR_MANY) ? found : "";
+	return len && split(text, ends);
 }
 
 bool why_is_connection(const struct store_object *object)
 {
 	struct ends ends;
 
-	return split(connection_of(object), &ends);
+	return split_polled(object, &ends);
 }
 
 static int compare_part(const char *a, size_t a_len, const char *b, size_t b_len)
@@ -249,6 +237,7 @@ void why_peers_free(struct why_walk *walk)
 	vec_free(&walk->listeners);
 	map_free(&walk->socket_at);
 	map_free(&walk->peers);
+	keymap_free(&walk->servers);
 	map_free(&walk->socket_users);
 	map_free(&walk->main_threads);
 	map_free(&walk->only_children);
@@ -264,7 +253,7 @@ bool why_may_be_remote(const struct store_object *object)
 	const char *colon, *remote;
 	struct ends ends;
 
-	if (!object || !split(connection_of(object), &ends))
+	if (!object || !split_polled(object, &ends))
 		return false;
 	colon = memrchr(ends.local, ':', ends.local_len);
 	remote = memrchr(ends.remote, ':', ends.remote_len);
@@ -332,7 +321,7 @@ uint32_t why_socket_other_end(struct why_walk *walk, const struct store_object *
 	struct ends wanted, ends;
 	size_t first;
 
-	if (!split(connection_of(object), &wanted))
+	if (!split_polled(object, &wanted))
 		return MODEL_NONE;
 	wanted.host = store_pid_host(object->pid);
 	first = lower_bound(walk->sockets.len, i,
@@ -438,7 +427,7 @@ enum why_tcp_side why_socket_side(const struct why_walk *walk, const struct stor
 	struct ends own, other;
 	bool low, other_low;
 
-	if (!split(connection_of(object), &own))
+	if (!split_polled(object, &own))
 		return strncmp(object->detail, "tcp", strlen("tcp")) ? WHY_SIDE_UNKNOWN
 								     : WHY_SIDE_SERVER;
 	own.host = store_pid_host(object->pid);
@@ -523,24 +512,6 @@ bool why_is_terminal(const struct store_object *object)
 	return object && text_begins(object->detail, TERMINAL_TEXT);
 }
 
-/* The main thread of the process at the other end of a terminal or pipe, by its real pid; 0: it is
- * unknown. */
-static uint32_t end_user(const struct why_walk *walk, const struct store_object *object,
-			 uint32_t pid)
-{
-	const struct model *model = walk->model;
-	uint32_t host = store_pid_host(object->pid);
-
-	for (size_t i = 0; pid && i < model->processes.len; i++) {
-		const struct model_process *process = &model->processes.data[i];
-
-		if (model_pid_real(model, process->pid) == pid &&
-		    store_pid_host(process->pid) == host)
-			return process->main_thread;
-	}
-	return MODEL_NONE;
-}
-
 static uint32_t user_of(const struct why_walk *walk, uint32_t socket)
 {
 	uint32_t user = map_get(&walk->socket_users, socket);
@@ -591,8 +562,8 @@ static uint32_t server_of_both(const struct why_walk *walk, uint32_t found, uint
 }
 
 /* The thread that uses the connections of a server, of which `object` is a client's end. */
-static uint32_t server_of_connections(const struct why_walk *walk,
-				      const struct store_object *object, const struct ends *server)
+static uint32_t server_of_connections(struct why_walk *walk, const struct store_object *object,
+				      const struct ends *server)
 {
 	const struct store_reader *reader = walk->model->reader;
 	uint32_t found = MODEL_NONE;
@@ -602,6 +573,7 @@ static uint32_t server_of_connections(const struct why_walk *walk,
 	for (unsigned n = 0; found != NO_PEER && has_local_of(walk, at, server); n++) {
 		uint32_t socket = walk->sockets.data[at++];
 
+		walk->why->searched++;
 		if (n == SERVED_MAX)
 			return NO_PEER;
 		if (may_be_reached(walk, object, store_reader_object(reader, socket)))
@@ -611,7 +583,7 @@ static uint32_t server_of_connections(const struct why_walk *walk,
 }
 
 /* The thread that uses the socket at which a server listens for such connections. */
-static uint32_t server_that_listens(const struct why_walk *walk, const struct store_object *object,
+static uint32_t server_that_listens(struct why_walk *walk, const struct store_object *object,
 				    const struct ends *server)
 {
 	bool here = !why_may_be_remote(object);
@@ -622,30 +594,53 @@ static uint32_t server_that_listens(const struct why_walk *walk, const struct st
 		const struct store_object *listener =
 			store_reader_object(walk->model->reader, socket);
 
+		walk->why->searched++;
 		if (listens_for(listener, server, here) && may_be_reached(walk, object, listener))
 			found = server_of_both(walk, found, user_of(walk, socket));
 	}
 	return found;
 }
 
-uint32_t why_socket_server(const struct why_walk *walk, const struct store_object *object)
+static uint32_t server_find(struct why_walk *walk, const struct store_object *object,
+			    const struct ends *server)
 {
+	uint32_t found = server_of_connections(walk, object, server);
+
+	if (found == MODEL_NONE)
+		found = server_that_listens(walk, object, server);
+	return found == MODEL_NONE ? NO_PEER : found;
+}
+
+/* A client may have very many connections to a server, which has as many clients. So the server is
+ * looked for once for all connections that lead to it. */
+uint32_t why_socket_server(struct why_walk *walk, const struct store_object *object)
+{
+	char key[sizeof(((struct descriptor *)NULL)->detail) + 32];
 	struct ends ends;
 	uint32_t found;
+	size_t len;
 
-	if (!object || !split(connection_of(object), &ends) || !ends.remote_len)
+	if (!object || !split_polled(object, &ends) || !ends.remote_len)
 		return MODEL_NONE;
 	ends.host = store_pid_host(object->pid);
 	ends.local = ends.remote;
 	ends.local_len = ends.remote_len;
 	ends.remote_len = 0;
-	found = server_of_connections(walk, object, &ends);
-	if (found == MODEL_NONE)
-		found = server_that_listens(walk, object, &ends);
+	len = (size_t)snprintf(key, sizeof(key), "%u %u %d %.*s %.*s", ends.host,
+			       network_of(walk, object), why_may_be_remote(object),
+			       (int)ends.protocol_len, ends.protocol, (int)ends.local_len,
+			       ends.local);
+	if (len >= sizeof(key))
+		return MODEL_NONE;
+	found = keymap_get(&walk->servers, key, len);
+	if (found == MAP_NONE) {
+		found = server_find(walk, object, &ends);
+		(void)keymap_set(&walk->servers, key, len, found);
+	}
 	return found == NO_PEER ? MODEL_NONE : found;
 }
 
-uint32_t why_socket_other_server(const struct why_walk *walk, const struct store_object *object,
+uint32_t why_socket_other_server(struct why_walk *walk, const struct store_object *object,
 				 uint32_t thread)
 {
 	const struct model_thread *threads = walk->model->threads.data;
@@ -653,6 +648,22 @@ uint32_t why_socket_other_server(const struct why_walk *walk, const struct store
 
 	return server == MODEL_NONE || threads[server].pid == threads[thread].pid ? MODEL_NONE
 										  : server;
+}
+
+/* A host's number of a process as the model has it. */
+static uint32_t pid_on_host_of(const struct model *model, uint32_t pid, uint32_t real)
+{
+	return model->host_count > 1 ? store_pid_of(store_pid_host(pid), real) : real;
+}
+
+/* The main thread of the process at the other end of a terminal or pipe, by the number that its
+ * host gives it; MODEL_NONE: it is unknown. */
+static uint32_t end_user(const struct why_walk *walk, const struct store_object *object,
+			 uint32_t pid)
+{
+	uint32_t user = map_get(&walk->main_threads, pid_on_host_of(walk->model, object->pid, pid));
+
+	return pid && user != MAP_NONE ? user : MODEL_NONE;
 }
 
 static uint32_t peer_find(struct why_walk *walk, const struct store_object *object)
@@ -686,12 +697,6 @@ uint32_t why_socket_peer(struct why_walk *walk, const struct store_object *objec
 		map_put(&walk->peers, (uintptr_t)object, peer == MODEL_NONE ? NO_PEER : peer);
 	}
 	return peer == NO_PEER ? MODEL_NONE : peer;
-}
-
-/* A host's number of a process as the model has it. */
-static uint32_t pid_on_host_of(const struct model *model, uint32_t pid, uint32_t real)
-{
-	return model->host_count > 1 ? store_pid_of(store_pid_host(pid), real) : real;
 }
 
 uint32_t why_main_thread(const struct why_walk *walk, uint32_t thread)

@@ -7,7 +7,7 @@
 
 void why_peers_init(struct why_walk *walk);
 void why_peers_free(struct why_walk *walk);
-/* Whether it is a connection, or the list of a poll() of one with nothing else but eventfds, which
+/* Whether it is a connection, or the list of a poll() that waits for one (why_connection.h), which
  * counts as that connection below. */
 bool why_is_connection(const struct store_object *object);
 /* The thread at the other end of a connection on this machine, of a terminal, or of a pipe of an
@@ -49,10 +49,10 @@ bool why_socket_resent(const struct why_walk *walk, const struct store_object *o
 /* The thread that serves the address to which a connection leads, as other connections show that
  * the capture has, or else the socket that listens there; the main thread of its process, if that
  * has several. MODEL_NONE: the capture has none, or they are of several processes. */
-uint32_t why_socket_server(const struct why_walk *walk, const struct store_object *object);
+uint32_t why_socket_server(struct why_walk *walk, const struct store_object *object);
 /* The same for the server of a thread's connection, if that is of another process: in its own one,
  * any thread may accept. */
-uint32_t why_socket_other_server(const struct why_walk *walk, const struct store_object *object,
+uint32_t why_socket_other_server(struct why_walk *walk, const struct store_object *object,
 				 uint32_t thread);
 
 /* The main thread of the only process that a process has started and that lives; MODEL_NONE: there
