@@ -376,3 +376,13 @@ def test_more_processes_than_descriptors_are_followed_to_their_ends(waffle, buil
     for name in ("born", "dying"):
         assert {row["args"]["n"] for row in named(capture.rows(), name)} == set(range(count))
     assert len(named(capture.rows(), "alone")) == 1
+
+
+def test_a_limit_below_the_descriptors_of_the_programs_says_how_many_are_needed(waffle, start):
+    program = start("sleep", "100")
+
+    def few():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+
+    waffle.fails(1, "attach", "--duration", "100ms", "-p", program.pid, preexec_fn=few,
+                 says="Too many open files; at least 200 descriptors are needed, raise 'ulimit -n'$")

@@ -110,6 +110,35 @@ static void test_the_ended_owner_of_a_shared_mutex_is_one_nobody_has_waited_for(
 	image_close(&image);
 }
 
+/* Any program that has the memory can write the number of another user's process there. */
+static void test_a_process_of_another_user_is_no_owner_of_a_shared_mutex(void **state)
+{
+	uint32_t words[2 * LOCK_WORDS] = {0};
+	uint32_t *lock = words + LOCK_WORDS_BEFORE;
+	const struct waffle_rec_halted halted = {.tgid = (uint32_t)getpid(),
+						 .syscall = SYS_futex,
+						 .args = {(uintptr_t)lock, FUTEX_WAIT, 2}};
+	struct lock_owner found;
+	struct image image;
+	siginfo_t ended;
+	pid_t child;
+
+	(void)state;
+	if (geteuid())
+		skip();
+	child = fork();
+	if (!child)
+		_exit(setuid(65534));
+	waitid(P_PID, (id_t)child, &ended, WEXITED | WNOWAIT);
+	assert_int_equal(ended.si_status, 0);
+	assert_int_equal(image_open(&image, getpid()), 0);
+	memcpy(lock, (uint32_t[]){2, 0, (uint32_t)child, 1}, 4 * sizeof(*lock));
+	assert_true(lock_owner_find(&found, &image, &halted));
+	assert_int_equal(found.ended, 0);
+	waitpid(child, NULL, 0);
+	image_close(&image);
+}
+
 static void test_a_read_write_lock_has_an_owner_while_a_writer_holds_it(void **state)
 {
 	union {
@@ -186,6 +215,7 @@ int main(void)
 		cmocka_unit_test(test_words_that_no_mutex_has_name_no_owner),
 		cmocka_unit_test(
 			test_the_ended_owner_of_a_shared_mutex_is_one_nobody_has_waited_for),
+		cmocka_unit_test(test_a_process_of_another_user_is_no_owner_of_a_shared_mutex),
 		cmocka_unit_test(test_a_read_write_lock_has_an_owner_while_a_writer_holds_it),
 		cmocka_unit_test(test_the_futex_word_of_a_robust_or_inheriting_lock_has_the_owner),
 		cmocka_unit_test(test_a_join_waits_for_the_thread_in_the_word),

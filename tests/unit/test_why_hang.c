@@ -32,16 +32,18 @@ struct hung {
 	int syscall;
 	uint64_t lock, expected, from_ts;
 	uint16_t task_state; /* 0: S */
+	bool shared;         /* other processes may have the futex */
 };
 
 static void hang_add(struct capture *capture, const struct hung *hung)
 {
-	struct waffle_rec_state state = {.rec = {CAPTURE_START, hung->tid, WAFFLE_REC_STATE, 0},
-					 .tgid = hung->pid ?: CAPTURE_PID,
-					 .state = WAFFLE_THREAD_BLOCKED,
-					 .task_state = hung->task_state ?: S,
-					 .syscall = hung->syscall,
-					 .args = {hung->lock, FUTEX_MUTEX, hung->expected}};
+	struct waffle_rec_state state = {
+		.rec = {CAPTURE_START, hung->tid, WAFFLE_REC_STATE, 0},
+		.tgid = hung->pid ?: CAPTURE_PID,
+		.state = WAFFLE_THREAD_BLOCKED,
+		.task_state = hung->task_state ?: S,
+		.syscall = hung->syscall,
+		.args = {hung->lock, hung->shared ? 0 : FUTEX_MUTEX, hung->expected}};
 	struct waffle_rec_open_wait open = {.rec = {end_ts, hung->tid, WAFFLE_REC_OPEN_WAIT, 0},
 					    .from_ts = hung->from_ts,
 					    .lock = hung->syscall == NR_FUTEX ? hung->lock : 0,
@@ -889,9 +891,12 @@ static void test_a_mutex_whose_owner_has_ended_is_never_released(void **state)
 {
 	static const struct {
 		uint32_t stack;
-		bool mutex;
+		bool mutex, shared;
 		const char *cause;
-	} rows[] = {{MUTEX, true, "lock"}, {CONDITION, false, "unknown"}, {0, false, "lock"}};
+	} rows[] = {{MUTEX, true, false, "lock"},
+		    {MUTEX, true, true, "lock"},
+		    {CONDITION, false, false, "unknown"},
+		    {0, false, false, "lock"}};
 
 	(void)state;
 	for (size_t i = 0; i < LENGTH(rows); i++) {
@@ -899,6 +904,7 @@ static void test_a_mutex_whose_owner_has_ended_is_never_released(void **state)
 				    .flags = WAFFLE_OPEN_WAIT_MUTEX,
 				    .stack = rows[i].stack,
 				    .ended = 77,
+				    .shared = rows[i].shared,
 				    .syscall = NR_FUTEX,
 				    .lock = 0x7000,
 				    .expected = 2};
@@ -914,25 +920,56 @@ static void test_a_mutex_whose_owner_has_ended_is_never_released(void **state)
 		why = ask(&capture, END_TS, &query);
 		check_part(why, 0, rows[i].cause, END_TS - CAPTURE_START, 0,
 			   rows[i].mutex ? "likely" : "unknown",
-			   rows[i].mutex ? "futex 0x7000: thread 77 had it when it ended"
-					 : "futex 0x7000");
+			   rows[i].shared  ? "futex 0x7000: thread 77 may have had it when it ended"
+			   : rows[i].mutex ? "futex 0x7000: thread 77 had it when it ended"
+					   : "futex 0x7000");
 		why_hangs_find(&hangs, capture.model, &names);
 		assert_int_equal(hangs.ended, rows[i].mutex);
 		assert_int_equal(hangs.waits.data[0].stuck, rows[i].mutex);
 		if (rows[i].mutex) {
 			char *text = text_of(&capture, hang_print_deadlocks);
-			const char *begin = "t (10) waits for a lock that nobody can release: "
-					    "thread 77 had it when it ended\n";
+			const char *begin =
+				rows[i].shared
+					? "t (10) may wait for a lock that nobody can release: "
+					  "thread 77 may have had it when it ended\n"
+					: "t (10) waits for a lock that nobody can release: "
+					  "thread 77 had it when it ended\n";
+			const char *wait =
+				rows[i].shared
+					? "waits for lock 0x7000, which thread 77 may have had "
+					  "when it ended, since before the capture began"
+					: "waits for lock 0x7000, which thread 77 had when it "
+					  "ended, since before the capture began";
 
 			assert_int_equal(strncmp(text, begin, strlen(begin)), 0);
-			assert_non_null(strstr(text,
-					       "waits for lock 0x7000, which thread 77 had when it "
-					       "ended, since before the capture began"));
+			assert_non_null(strstr(text, wait));
 			free(text);
 		}
 		why_hangs_free(&hangs);
 		done(&capture, why);
 	}
+}
+
+/* The threads and the waits of a long deadlock have limits. */
+static void test_a_deadlock_of_many_threads_shows_the_first_ones(void **state)
+{
+	struct capture capture;
+	unsigned lines = 0;
+	char *text;
+
+	(void)state;
+	threads_named(&capture, 10, 34);
+	for (uint32_t tid = 10; tid <= 34; tid++)
+		hangs_from_begin(&capture, tid, tid < 34 ? tid + 1 : 10, WAFFLE_OPEN_WAIT_WORD);
+	capture_load(&capture, END_TS);
+	text = text_of(&capture, hang_print_deadlocks);
+	assert_non_null(strstr(text, "t (thread 29) → … 5 more → t (10): each waits for what"));
+	for (const char *at = text; (at = strchr(at, '\n')); at++)
+		lines++;
+	assert_int_equal(lines, 1 + 20 + 1);
+	assert_non_null(strstr(text, "\n  … 5 more; --evidence shows all\n"));
+	free(text);
+	capture_free(&capture);
 }
 
 static void test_owners_and_times_of_any_kind_are_read(void **state)
@@ -2007,6 +2044,7 @@ int main(void)
 		cmocka_unit_test(test_many_locks_of_one_process),
 		cmocka_unit_test(test_owners_and_times_of_any_kind_are_read),
 		cmocka_unit_test(test_a_mutex_whose_owner_has_ended_is_never_released),
+		cmocka_unit_test(test_a_deadlock_of_many_threads_shows_the_first_ones),
 		cmocka_unit_test(test_open_waits_have_the_file_that_was_read_at_the_end),
 		cmocka_unit_test(test_a_wait_goes_on_with_the_only_other_thread_that_hangs),
 		cmocka_unit_test(

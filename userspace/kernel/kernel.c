@@ -37,6 +37,9 @@ static int verbose_print(enum libbpf_print_level level, const char *format, va_l
 	return 0;
 }
 
+/* Of the programs, their maps and their places; with some for the files of the capture. */
+#define DESCRIPTORS_MIN 200
+
 /* The message when the kernel refuses: nearly always a capability is missing. */
 static int load_failed(struct error *err, int code)
 {
@@ -47,6 +50,11 @@ static int load_failed(struct error *err, int code)
 			"loading BPF programs: %s; run as root (sudo), or with CAP_BPF and "
 			"CAP_PERFMON, see 'waffle-bpf check'",
 			strerror(code));
+	if (code == EMFILE)
+		return error_set(err, code,
+				 "loading BPF programs: %s; at least %d descriptors are needed, "
+				 "raise 'ulimit -n'",
+				 strerror(code), DESCRIPTORS_MIN);
 	if (code == ESRCH || code == ENOENT)
 		return error_set(
 			err, code,

@@ -92,18 +92,25 @@ static uint32_t owner_thread(pid_t pid, uint32_t seen)
 	return search.tid;
 }
 
-/* Whether the owner of a mutex has ended. If the process is in a namespace of its own, we can't
- * tell by the number that it sees. In memory that processes share, the owner may have been in
- * another one, where it had another number. There it has to be a process that its parent has not
- * waited for. */
-static bool owner_has_ended(pid_t pid, uint32_t seen, uint32_t flags, bool shared)
+/* Whether an owner in memory that processes share has ended. It may have been in another namespace,
+ * where it had another number, and any program that has the memory can write any number there. So
+ * it has to be a process of the same user, which its parent has not waited for. */
+static bool shared_owner_has_ended(pid_t pid, pid_t owner)
 {
+	long user = process_user(pid);
 	int status;
 
+	return process_is_zombie(owner, &status) && user >= 0 && process_user(owner) == user;
+}
+
+/* Whether the owner of a mutex has ended. If the process is in a namespace of its own, we can't
+ * tell by the number that it sees. */
+static bool owner_has_ended(pid_t pid, uint32_t seen, uint32_t flags, bool shared)
+{
 	if (flags != WAFFLE_OPEN_WAIT_MUTEX || seen >= TID_LIMIT ||
 	    !process_has_tid(pid, (uint32_t)pid))
 		return false;
-	return shared ? process_is_zombie((pid_t)seen, &status) : process_has_ended((pid_t)seen);
+	return shared ? shared_owner_has_ended(pid, (pid_t)seen) : process_has_ended((pid_t)seen);
 }
 
 bool lock_owner_find(struct lock_owner *lock, const struct image *image,

@@ -20,8 +20,8 @@ struct lock_owner {
 };
 
 /* Returns false if the thread waits for no futex. The owner is unknown unless it is a thread of the
- * same process, or has ended: then it may have been another process with the same memory, which its
- * parent has not waited for. */
+ * same process, or has ended: then it may have been another process with the same memory, of the
+ * same user, which its parent has not waited for. */
 bool lock_owner_find(struct lock_owner *lock, const struct image *image,
 		     const struct waffle_rec_halted *halted);
 

@@ -15,6 +15,7 @@
 /* Limits of the text, unless everything is shown. */
 #define WAITS_SHOWN 5  /* without an owner */
 #define OWNED_SHOWN 20 /* with one, or stuck */
+#define CYCLE_SHOWN 20 /* threads of a deadlock; its first line never has more */
 #define FRAMES_SHOWN 8 /* the innermost ones; beyond them, those of Python up to as many */
 
 struct hang_printer {
@@ -152,8 +153,9 @@ static void put_awaited(const struct hang_printer *printer, const struct why_hun
 		fputc(')', printer->out);
 	}
 	if (hung->awaits == WHY_AWAITS_ENDED)
-		fprintf(printer->out, ", which thread %" PRIu32 " had when it ended",
-			ended_owner(printer, wait));
+		fprintf(printer->out, ", which thread %" PRIu32 " %s when it ended",
+			ended_owner(printer, wait),
+			why_ended_had(why_hang_is_shared(printer->model, wait)));
 	/* The text of a file has who holds it. */
 	if (hung->owner == MODEL_NONE || !wait->lock)
 		return;
@@ -267,38 +269,57 @@ static void print_stopped(const struct hang_printer *printer, const struct why_h
 static void print_orphan(const struct hang_printer *printer, const struct why_hung *hung)
 {
 	const struct model_open_wait *wait = wait_of(printer, hung);
+	bool shared = why_hang_is_shared(printer->model, wait);
 
 	paint(printer, TERMINAL_BOLD);
 	put_thread(printer, wait->thread);
-	fprintf(printer->out, " waits for a lock that nobody can release: " WHY_ENDED_TEXT "\n",
-		ended_owner(printer, wait));
+	fprintf(printer->out, " %s for a lock that nobody can release: " WHY_ENDED_TEXT "\n",
+		shared ? "may wait" : "waits", ended_owner(printer, wait), why_ended_had(shared));
 	paint(printer, TERMINAL_END);
 	print_wait(printer, hung);
+}
+
+/* Prints "a (11) → b (12) → a (11)". */
+static void put_cycle(const struct hang_printer *printer, const struct why_deadlock *deadlock)
+{
+	uint32_t at = deadlock->first, shown = 0;
+
+	for (; shown < deadlock->count && shown < CYCLE_SHOWN; shown++) {
+		put_thread(printer, wait_of(printer, &printer->hangs->waits.data[at])->thread);
+		fputs(" → ", printer->out);
+		at = printer->hangs->waits.data[at].next;
+	}
+	if (shown < deadlock->count)
+		fprintf(printer->out, "… %" PRIu32 " more → ", deadlock->count - shown);
+	at = deadlock->first;
+	put_thread(printer, wait_of(printer, &printer->hangs->waits.data[at])->thread);
+}
+
+static void print_more(FILE *out, uint32_t count)
+{
+	if (count)
+		fprintf(out, "  … %" PRIu32 " more; --evidence shows all\n", count);
 }
 
 /* Prints "deadlock: a (11) → b (12) → a (11): each waits for …" and the waits. */
 static void print_deadlock(const struct hang_printer *printer, const struct why_deadlock *deadlock)
 {
-	uint32_t at = deadlock->first;
+	uint32_t at = deadlock->first, shown = 0;
 
 	paint(printer, TERMINAL_BOLD);
 	fputs(deadlock->perhaps ? "may be a deadlock: " : "deadlock: ", printer->out);
-	for (uint32_t i = 0; i < deadlock->count; i++) {
-		put_thread(printer, wait_of(printer, &printer->hangs->waits.data[at])->thread);
-		fputs(" → ", printer->out);
-		at = printer->hangs->waits.data[at].next;
-	}
-	put_thread(printer, wait_of(printer, &printer->hangs->waits.data[at])->thread);
+	put_cycle(printer, deadlock);
 	fputs(deadlock->count == 1 ? ": it waits for what it holds itself\n"
 	      : deadlock->perhaps  ? ": each waits at a pipe or for a lock that only the next one "
 				     "holds, or for its end; only a signal can end that\n"
 				   : ": each waits for what the next one holds\n",
 	      printer->out);
 	paint(printer, TERMINAL_END);
-	for (uint32_t i = 0; i < deadlock->count; i++) {
+	for (; shown < deadlock->count && (printer->view->all || shown < CYCLE_SHOWN); shown++) {
 		print_wait(printer, &printer->hangs->waits.data[at]);
 		at = printer->hangs->waits.data[at].next;
 	}
+	print_more(printer->out, deadlock->count - shown);
 }
 
 /* Prints "may be a deadlock: all 3 threads of hangs (4711) wait for …". */
@@ -372,6 +393,5 @@ void hang_print_waits(const struct why_hangs *hangs, const struct hang_view *vie
 		shown += !is_owned;
 		print_wait(&printer, hung);
 	}
-	if (more)
-		fprintf(out, "  … %" PRIu32 " more; --evidence shows all\n", more);
+	print_more(out, more);
 }

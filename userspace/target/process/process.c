@@ -403,6 +403,11 @@ pid_t process_parent(pid_t pid)
 	return parent > 0 ? (pid_t)parent : 0;
 }
 
+long process_user(pid_t pid)
+{
+	return status_field(pid, "Uid");
+}
+
 uint64_t process_network(pid_t pid)
 {
 	char path[64];

@@ -79,6 +79,7 @@ pid_t process_tracer(pid_t tid);
 /* The arguments joined by spaces and cut at `size`. Without arguments, the name in brackets. */
 void process_cmdline(pid_t pid, char *text, size_t size);
 pid_t process_parent(pid_t pid);     /* 0: unknown */
+long process_user(pid_t pid);        /* its real user ID; -1: unknown */
 uint64_t process_network(pid_t pid); /* inode of its network namespace; 0: unknown */
 /* Target of a link in its /proc directory, such as "exe" or "cwd". False, and "": unknown. */
 bool process_link(pid_t pid, const char *name, char path[PATH_MAX]);

@@ -141,10 +141,12 @@ static bool owner_is_old(const struct model *model, uint32_t owner,
 
 /* Nobody can release the lock any more. */
 static struct why_verdict at_ended(struct why_walk *walk, struct why_blocked *blocked,
-				   uint32_t owner)
+				   const struct model_open_wait *wait)
 {
 	char text[64];
-	int len = snprintf(text, sizeof(text), WHY_ENDED_TEXT, model_pid_real(walk->model, owner));
+	int len = snprintf(text, sizeof(text), WHY_ENDED_TEXT,
+			   model_pid_real(walk->model, wait->ended),
+			   why_ended_had(why_hang_is_shared(walk->model, wait)));
 
 	blocked->kind = WAIT_MUTEX;
 	walk->path[walk->depth - 1].meaning = strtab_put(walk->why->texts, text, (size_t)len);
@@ -165,7 +167,7 @@ static struct why_verdict at_owned(struct why_walk *walk, struct why_blocked *bl
 	if (!wait || wait->from_ts != blocked->interval->from_ts)
 		return WHY_UNDECIDED;
 	if (why_hang_is_orphan(walk->model, walk->names, wait))
-		return at_ended(walk, blocked, wait->ended);
+		return at_ended(walk, blocked, wait);
 	owner = why_hang_owner(walk->model, walk->names, wait, &sure);
 	if (owner == MODEL_NONE || !model_is_traced(walk->model, owner))
 		return WHY_UNDECIDED;

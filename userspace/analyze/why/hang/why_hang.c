@@ -44,6 +44,12 @@ bool why_hang_is_orphan(const struct model *model, struct stack_names *names,
 	return wait->ended && why_awaited_by(model, names, wait) == WHY_AWAITS_ENDED;
 }
 
+bool why_hang_is_shared(const struct model *model, const struct model_open_wait *wait)
+{
+	return wait->args >= model->syscall_args.len ||
+	       !(model->syscall_args.data[wait->args + 1] & WAIT_FUTEX_PRIVATE);
+}
+
 bool why_hang_is_lock(const struct model *model, struct stack_names *names,
 		      const struct model_open_wait *wait)
 {

@@ -37,8 +37,12 @@ static inline bool why_awaits_in_vain(enum why_awaited awaits)
 	return awaits == WHY_AWAITS_NOTHING || awaits == WHY_AWAITS_ENDED;
 }
 
-/* What is said of such a mutex, with the number of the thread. */
-#define WHY_ENDED_TEXT "thread %" PRIu32 " had it when it ended"
+/* What is said of such a mutex, with the number of the thread and with why_ended_had(). */
+#define WHY_ENDED_TEXT "thread %" PRIu32 " %s it when it ended"
+static inline const char *why_ended_had(bool shared)
+{
+	return shared ? "may have had" : "had";
+}
 
 /* An open wait. */
 struct why_hung {
@@ -102,6 +106,9 @@ uint32_t why_hang_owner(const struct model *model, struct stack_names *names,
  * `names` may be NULL. */
 bool why_hang_is_orphan(const struct model *model, struct stack_names *names,
 			const struct model_open_wait *wait);
+/* Whether other processes may have the memory of the futex. Then any of them may have written the
+ * owner. */
+bool why_hang_is_shared(const struct model *model, const struct model_open_wait *wait);
 
 /* Whether functions of the stack show that an open wait is for a lock of the process, whose owner
  * is not recorded. `names` may be NULL. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyze/why/lookup/why_connection.h"
+#include "analyze/why/lookup/why_connection_internal.h"
 
 #include <string.h>
 

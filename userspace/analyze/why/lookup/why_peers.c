@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/why/lookup/why_connection.h"
+#include "analyze/why/lookup/why_connection_internal.h"
 #include "analyze/why/lookup/why_postgres.h"
 #include "analyze/why/why_walk_types.h"
 #include "target/process/descriptors.h"

@@ -7,8 +7,8 @@
 
 void why_peers_init(struct why_walk *walk);
 void why_peers_free(struct why_walk *walk);
-/* Whether it is a connection, or the list of a poll() that waits for one (why_connection.h), which
- * counts as that connection below. */
+/* Whether it is a connection, or the list of a poll() that waits for one
+ * (why_connection_internal.h), which counts as that connection below. */
 bool why_is_connection(const struct store_object *object);
 /* The thread at the other end of a connection on this machine, of a terminal, or of a pipe of an
  * open wait; or MODEL_NONE. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/why/lookup/why_connection.h"
+#include "analyze/why/lookup/why_connection_internal.h"
 #include "analyze/why/lookup/why_peers.h"
 #include "target/process/descriptors.h"
 

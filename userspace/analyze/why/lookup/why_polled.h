@@ -5,8 +5,8 @@
 
 #include "analyze/why/why_walk_types.h"
 
-/* The socket of the connection for which a poll() of a list waits (why_connection.h). NULL: it
- * waits for something else, or the capture does not have the socket. */
+/* The socket of the connection for which a poll() of a list waits (why_connection_internal.h).
+ * NULL: it waits for something else, or the capture does not have the socket. */
 const struct store_object *why_polled_connection(const struct why_walk *walk,
 						 const struct store_object *list);
 /* The connection of a client that an epoll watches, if it is the only one of TCP there to another

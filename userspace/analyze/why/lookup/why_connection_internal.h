@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The connection that an object is, or that is the only thing a poll() waits for. */
-#ifndef WAFFLE_ANALYZE_WHY_LOOKUP_WHY_CONNECTION_H
-#define WAFFLE_ANALYZE_WHY_LOOKUP_WHY_CONNECTION_H
+#ifndef WAFFLE_ANALYZE_WHY_LOOKUP_WHY_CONNECTION_INTERNAL_H
+#define WAFFLE_ANALYZE_WHY_LOOKUP_WHY_CONNECTION_INTERNAL_H
 
 #include "store/store.h"
 
