@@ -65,10 +65,6 @@ enum chunk_codec { CODEC_NONE = 0, CODEC_ZSTD = 1 };
 #define STORE_TABLE_MAX (1u << 22) /* stacks, objects, mappings, symbols, names */
 /* The writer truncates longer strings. */
 #define STORE_STRING_MAX 65535u
-/* Lengths of the name and the detail of an object: those of struct descriptor. A file with longer
- * ones was not written by waffle: each wait has them in its text. */
-#define STORE_OBJECT_NAME_MAX 4095u
-#define STORE_OBJECT_DETAIL_MAX 255u
 
 /* Size of the payload of CHUNK_COUNTS and CHUNK_END. It is never compressed, so that a reader finds
  * the end chunk from the length of the file. There is room for more sources than exist today. */

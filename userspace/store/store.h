@@ -70,6 +70,11 @@ struct store_stack {
 #define STORE_NAMED (1ull << 63)
 #define STORE_JVM "[JVM] "
 
+/* Lengths of the name and the detail of an object. A reader refuses a file with longer ones, which
+ * waffle does not write: an export has them with each wait for the object. */
+#define STORE_OBJECT_NAME_MAX 4095u
+#define STORE_OBJECT_DETAIL_MAX 255u
+
 /* A named object that a thread can wait for. */
 struct store_object {
 	uint64_t ino;

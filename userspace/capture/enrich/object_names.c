@@ -148,6 +148,10 @@ static void polled_add(struct object_names *names, const char *list)
 	}
 }
 
+_Static_assert(sizeof(((struct descriptor *)NULL)->name) == STORE_OBJECT_NAME_MAX + 1 &&
+		       sizeof(((struct descriptor *)NULL)->detail) == STORE_OBJECT_DETAIL_MAX + 1,
+	       "a reader takes what is written");
+
 static int row_write(struct object_names *names, struct object_row *row, uint32_t pid,
 		     struct error *err)
 {
