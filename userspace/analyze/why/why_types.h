@@ -193,7 +193,7 @@ struct why_part {
 	enum why_grade grade;
 	uint64_t ns;
 	uint64_t through_ns; /* of ns: its chain led to the thread of the query, or on from it */
-	/* Of ns: a wait that goes on when the capture ends, and is like earlier ones of the part. */
+	/* Of ns: a wait that goes on at the end of the capture, and is like earlier ones. */
 	uint64_t open_ns;
 	uint64_t stretches;
 	uint32_t thread; /* the culprit; MODEL_NONE: none, or no thread */
