@@ -371,7 +371,7 @@ static __always_inline void wait_begin(void *ctx, struct thread_wait *wait,
 	wait->stalls = wait->uninterruptible && task_stalls(task);
 	wait->polled.count = 0;
 	wait->asked_ns = 0;
-	if (is_slack_sleep(task, syscall))
+	if (is_slack_sleep(task, syscall) && config.wait_sources & WAFFLE_WAIT_FILES)
 		asked_read(&wait->asked_ns, now);
 	if (has_polled(syscall) && config.wait_sources & WAFFLE_WAIT_FILES)
 		polled_read(&wait->polled);

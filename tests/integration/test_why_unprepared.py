@@ -275,6 +275,53 @@ def test_a_client_in_the_queue_of_a_socket_that_listens_names_the_server(first_c
     assert re.match(rf"helper \(\d+\), socket:\[\d+\] \({ends}\)", culprit), culprit
 
 
+SILENT = """
+import os, select, socket
+for port in range(20000 + os.getpid() % 10000, 32768):  # no port of a client
+    try:
+        listener = socket.create_server(("127.0.0.1", port))
+        break
+    except OSError:
+        pass
+print(port, flush=True)
+accepted = listener.accept()[0]
+loop = select.epoll()
+loop.register(listener)
+loop.register(accepted, select.EPOLLIN | select.EPOLLET)
+while True:
+    loop.poll(0.02)
+"""
+LOOP_CLIENT = """
+import select, socket, sys
+pair = socket.create_server(("127.0.0.1", 0))
+wakes = socket.create_connection(pair.getsockname())
+woken, _ = pair.accept()
+pair.close()
+client = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+client.sendall(b"a request")
+loop = select.epoll()
+loop.register(woken, select.EPOLLIN)
+loop.register(client, select.EPOLLIN)
+print("asked", flush=True)
+loop.poll(3600)
+"""
+
+
+def test_the_loop_of_a_client_comes_before_the_idle_loop_of_its_server(waffle, tmp_path):
+    """The client also watches a connection by which it only wakes itself."""
+    with subprocess.Popen([sys.executable, "-c", SILENT], stdout=subprocess.PIPE, text=True) as server:
+        port = int(server.stdout.readline())
+        with subprocess.Popen([sys.executable, "-c", LOOP_CLIENT, str(port)], stdout=subprocess.PIPE) as client:
+            client.stdout.readline()
+            pids = [f"--pid={process.pid}" for process in (client, server)]
+            text = waffle.ok("why", *pids, "--duration=2s", "-o", tmp_path / "x.waffle").stdout
+            client.kill()
+        server.kill()
+    line = next(line for line in text.splitlines() if re.match(r" +1\. ", line))
+    assert f"({client.pid}), at" in text
+    assert re.search(rf"socket +likely +.* <-> 127\.0\.0\.1:{port}\)", line), text
+
+
 ALL_OPEN = """
 import os, resource, time
 resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))

@@ -35,10 +35,12 @@ WORDS = {
     25: ["cgroup", "limit_bytes", "used_bytes", "user_bytes", ("user_pid", "flags"), "user_comm.0", "user_comm.1"],
     26: ["cgroup", "limit", ("dev", "kind")],
     27: ["ino", ("dev", "object"), ("holder_pid", "flags"), "holder_comm.0", "holder_comm.1"],
+    28: ["ino", ("dev", "object"), ("status", "reserved")],
+    29: ["from_ts", "asked_ns", "slack_ns"],
 }
 TEXTS = {20: {"name": 8, "group": 8}, 23: {"tracer_comm": 2}, 24: {"name": 8}, 25: {"user_comm": 2}, 27: {"holder_comm": 2}}  # their lengths in words
 SIGNED = {"error", "signo", "code", "syscall"}
-KINDS = range(1, 28)
+KINDS = range(1, 30)
 # Files of version 1 have no table of lengths.
 VERSION_1 = {kind: len(WORDS.get(kind, ())) for kind in range(1, 20)} | {13: 4}
 

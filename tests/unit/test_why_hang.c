@@ -274,6 +274,7 @@ static const struct stack_frame stacks[][3] = {
 	 PYTHON("Condition.wait", "/usr/lib/python3.11/multiprocessing/synchronize.py"),
 	 PYTHON("take", "/srv/app.py")},
 	{NATIVE("__GI___lll_lock_wait"), NATIVE("pthread_mutex_lock"), NATIVE("bump")},
+	{NATIVE("pthread_cond_timedwait"), NATIVE("MDL_wait::timed_wait(…)")},
 };
 enum {
 	SLEEPS,
@@ -295,7 +296,8 @@ enum {
 	PY_SHARED_LOCK,
 	PY_NAMELESS_SHARED_LOCK,
 	PY_SHARED_WAIT,
-	MUTEX
+	MUTEX,
+	METADATA
 };
 
 static void frames(void *arg, uint32_t stack, stack_frame_fn each, void *each_arg)
@@ -1308,6 +1310,8 @@ static void test_an_open_wait_for_a_lock_of_the_program_names_the_lock_and_no_ho
 		{PY_SHARED_LOCK, NR_FUTEX, "lock", "likely", "a lock of Python's multiprocessing"},
 		{PY_NAMELESS_SHARED_LOCK, NR_FUTEX, "lock", "likely",
 		 "a lock of Python's multiprocessing"},
+		{METADATA, NR_FUTEX, "lock", "likely",
+		 "a metadata lock of MariaDB or MySQL: which connection holds it is not recorded"},
 		{PY_SHARED_WAIT, NR_FUTEX, "unknown", "unknown", "futex 0x7000"},
 	};
 

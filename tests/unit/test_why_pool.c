@@ -39,20 +39,6 @@ static struct why *explain(struct capture *capture, const struct pool_case *of)
 	return ask_span(capture, 70000);
 }
 
-static void check_printed(const struct why *why, const char *text)
-{
-	const struct why_view view = {0};
-	char *printed = NULL;
-	size_t len = 0;
-	FILE *out = open_memstream(&printed, &len);
-
-	why_print_text(why, &view, out);
-	fclose(out);
-	if (!strstr(printed, text))
-		fail_msg("not printed: %s\nbut:\n%s", text, printed);
-	free(printed);
-}
-
 static void test_what_a_pool_does_on_the_cpu_of_its_thread_is_its_work(void **state)
 {
 	struct capture capture;

@@ -1840,7 +1840,8 @@ static void test_the_cpu_time_of_the_tracer_is_its_own(void **state)
 	check_part(why, 2, "cpu-contention", 2 * MS, 91, "certain", "this capture");
 	check_part(why, 1, "cpu-contention", 1 * MS, 92, "certain", "");
 	assert_int_equal(why->instances.data[0].own_ns, 2 * MS);
-	check_why_text(why, "\n  whatever its share, what the capture took comes last\n   1.  ");
+	check_why_text(
+		why, "\n  listed last, whatever its share: what the capture itself took\n   1.  ");
 	done(&capture, why);
 }
 

@@ -60,8 +60,7 @@ static void add_wait_record(struct builder *builder, const struct waffle_rec *re
 		waits_add_io_limit(builder, (const struct waffle_rec_io_limit *)rec);
 		break;
 	case WAFFLE_REC_REQUEST_FAILURE:
-		waits_add_request_failure(builder,
-					  (const struct waffle_rec_request_failure *)rec);
+		waits_add_request_failure(builder, (const struct waffle_rec_request_failure *)rec);
 		break;
 	case WAFFLE_REC_LATE_SLEEP:
 		waits_add_late_sleep(builder, (const struct waffle_rec_late_sleep *)rec);

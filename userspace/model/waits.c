@@ -347,6 +347,14 @@ static void open_waits_finish(struct model *model)
 	}
 }
 
+/* What tells why threads sleep, and for how long. */
+static void sleeps_finish(struct model *model)
+{
+	SORT(model->lock_refusals, lock_refusal_compare);
+	SORT(model->request_failures, request_failure_compare);
+	SORT(model->late_sleeps, late_sleep_compare);
+}
+
 void waits_finish(struct model *model)
 {
 	open_waits_finish(model);
@@ -358,9 +366,7 @@ void waits_finish(struct model *model)
 	SORT(model->quotas, quota_compare);
 	SORT(model->memories, memory_compare);
 	SORT(model->io_limits, io_limit_compare);
-	SORT(model->lock_refusals, lock_refusal_compare);
-	SORT(model->request_failures, request_failure_compare);
-	SORT(model->late_sleeps, late_sleep_compare);
+	sleeps_finish(model);
 	SORT(model->stolen, stolen_compare);
 	SORT(model->frequencies, frequency_compare);
 	SORT(model->samples, sample_compare);

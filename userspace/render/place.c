@@ -32,6 +32,13 @@ static const char *place(char *text, const struct model *model, uint32_t thread,
 	return text;
 }
 
+const char *place_thread(char *text, const struct model *model, uint32_t thread)
+{
+	if (model_is_track(model, thread))
+		return place(text, model, thread, "track of ", place_pid(model, thread));
+	return place(text, model, thread, "", place_tid(model, thread));
+}
+
 /* Whether its name and number look like those of its process, which has another number. */
 static bool looks_like_process(const struct model *model, uint32_t thread)
 {
@@ -42,12 +49,11 @@ static bool looks_like_process(const struct model *model, uint32_t thread)
 	       !strcmp(model_thread_name(model, main), model_thread_name(model, thread));
 }
 
-const char *place_thread(char *text, const struct model *model, uint32_t thread)
+const char *place_thread_apart(char *text, const struct model *model, uint32_t thread)
 {
-	if (model_is_track(model, thread))
-		return place(text, model, thread, "track of ", place_pid(model, thread));
-	return place(text, model, thread, looks_like_process(model, thread) ? "thread " : "",
-		     place_tid(model, thread));
+	if (looks_like_process(model, thread))
+		return place(text, model, thread, "thread ", place_tid(model, thread));
+	return place_thread(text, model, thread);
 }
 
 const char *place_process(char *text, const struct model *model, uint32_t thread)

@@ -13,7 +13,11 @@
  * 4711", with that of its process, for a track. Not cleaned for a terminal. `text` has PLACE_TEXT
  * bytes. */
 const char *place_thread(char *text, const struct model *model, uint32_t thread);
-/* The same with the number of the thread's process. */
+/* The same, or "thread 4713" if the thread has the name of its process: next to that name, the
+ * number alone looks like that of another process. For texts in which threads of several processes
+ * appear. */
+const char *place_thread_apart(char *text, const struct model *model, uint32_t thread);
+/* As place_thread(), with the number of the thread's process. */
 const char *place_process(char *text, const struct model *model, uint32_t thread);
 
 #define PLACE_THREADS_TEXT (PLACE_TEXT + 128)

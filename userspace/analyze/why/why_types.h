@@ -203,7 +203,7 @@ struct why_part {
 	uint64_t through_ns; /* of ns: its chain led to the thread of the query, or on from it */
 	/* Of ns: the culprit waited for a CPU that another thread of its pool had. */
 	uint64_t pool_wait_ns;
-	/* Of ns: a wait that goes on when the capture ends, and is like earlier ones of the part. */
+	/* Of ns: a wait that goes on at the end of the capture, and is like earlier ones. */
 	uint64_t open_ns;
 	uint64_t stretches;
 	uint32_t thread; /* the culprit; MODEL_NONE: none, or no thread */

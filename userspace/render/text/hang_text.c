@@ -42,7 +42,7 @@ static void put_thread(const struct hang_printer *printer, uint32_t thread)
 
 	put(printer, model_thread_name(printer->model, thread));
 	fputs(" (", printer->out);
-	put(printer, place_thread(place, printer->model, thread));
+	put(printer, place_thread_apart(place, printer->model, thread));
 	fputc(')', printer->out);
 }
 

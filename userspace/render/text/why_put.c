@@ -34,7 +34,7 @@ void why_put_thread(const struct why_printer *printer, uint32_t thread)
 	if (thread >= printer->model->threads.len)
 		return;
 	fputs(" (", printer->out);
-	why_put(printer, place_thread(place, printer->model, thread));
+	why_put(printer, place_thread_apart(place, printer->model, thread));
 	fputc(')', printer->out);
 }
 

@@ -586,9 +586,10 @@ static void print_order(const struct why_printer *printer, const struct why_inst
 		idle |= !parts[i].capture;
 	}
 	if (idle)
-		fputs("  whatever its share, idle time comes after what delays\n", printer->out);
+		fputs("  listed after what delays, whatever its share: idle time\n", printer->out);
 	if (capture)
-		fputs("  whatever its share, what the capture took comes last\n", printer->out);
+		fputs("  listed last, whatever its share: what the capture itself took\n",
+		      printer->out);
 }
 
 static void print_instance(const struct why_printer *printer, const struct why_instance *instance)

@@ -819,6 +819,16 @@ static void add_session(struct why_walk *walk, struct why_blocked *blocked)
 	blocked->object = why_blocked_object_with(walk, blocked->object, text);
 }
 
+/* Says that nothing shows which connection holds a metadata lock, unless a thread is known to have
+ * released it. */
+static void add_unknown_connection(struct why_walk *walk, struct why_blocked *blocked)
+{
+	if (why_lock_is_of_metadata(strtab_get(walk->why->texts, blocked->object)) &&
+	    (!model_is_traced(walk->model, blocked->waker.thread) || blocked->waker.interrupt))
+		blocked->object = why_blocked_object_with(
+			walk, blocked->object, "which connection holds it is not recorded");
+}
+
 /* Whether a process that has ended may have left a lock to its siblings, as far as others show. */
 static bool may_have_shared(struct why_walk *walk, uint32_t killed)
 {
@@ -862,6 +872,7 @@ static void set_program_lock(struct why_walk *walk, struct why_blocked *blocked,
 
 	blocked->object = blocked->program_lock;
 	add_session(walk, blocked);
+	add_unknown_connection(walk, blocked);
 	add_killed(walk, blocked);
 	if (!step->meaning && len < (int)sizeof(text))
 		step->meaning = strtab_put(walk->why->texts, text, (size_t)len);

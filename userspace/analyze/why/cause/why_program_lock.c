@@ -82,6 +82,9 @@ static uint32_t lock_by_votes(struct why_walk *walk, const struct model_wait *wa
 		       : 0;
 }
 
+/* Limit of the intervals to examine. */
+#define NEXT_MAX 64
+
 /* The stack of a wait that began before the capture is not known. If the thread's next wait is in
  * the same call for the same thing, it is most likely in the same functions. Returns that one or
  * NULL. */
@@ -95,7 +98,8 @@ static const struct model_wait *next_like(const struct why_walk *walk,
 
 	if (blocked->index || blocked->interval->args >= count)
 		return NULL;
-	while (next < of->intervals.len && of->intervals.data[next].state != WAFFLE_THREAD_BLOCKED)
+	while (next < of->intervals.len && next < NEXT_MAX &&
+	       of->intervals.data[next].state != WAFFLE_THREAD_BLOCKED)
 		next++;
 	if (next == of->intervals.len)
 		return NULL;

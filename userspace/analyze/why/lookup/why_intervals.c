@@ -363,18 +363,22 @@ static size_t answers_after(const struct why_thread *of, uint64_t ts)
 	return lower_bound(of->answers.len, i, of->answers.data[i].ts <= ts);
 }
 
-/* Whether the thread is in a wait at ts, or has waited between `since` and ts. */
+/* Limit of the intervals to examine. */
+#define WAITS_MAX 64
+
+/* Whether the thread is in a wait at ts, or may have waited between `since` and ts. */
 static bool waits_since(const struct why_intervals *intervals, uint32_t thread, uint64_t since,
 			uint64_t ts)
 {
 	const struct why_thread *of = &intervals->threads[thread];
-	size_t at = why_intervals_after(intervals, thread, ts);
+	size_t at = why_intervals_after(intervals, thread, ts), end = at;
 
 	if (at < of->intervals.len && of->intervals.data[at].from_ts <= ts &&
 	    of->intervals.data[at].state == WAFFLE_THREAD_BLOCKED)
 		return true;
 	for (; at && of->intervals.data[at - 1].to_ts > since; at--)
-		if (of->intervals.data[at - 1].state == WAFFLE_THREAD_BLOCKED)
+		if (of->intervals.data[at - 1].state == WAFFLE_THREAD_BLOCKED ||
+		    end - at == WAITS_MAX)
 			return true;
 	return false;
 }

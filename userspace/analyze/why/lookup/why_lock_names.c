@@ -19,6 +19,9 @@ struct lock_row {
 /* PostgreSQL's wait for a lock of its table of locks. */
 #define PROC_SLEEP "ProcSleep "
 
+/* The wait of MariaDB and MySQL for a metadata lock. */
+#define MDL_WAIT "MDL_wait::timed_wait* "
+
 /* Functions of who waits. */
 static const struct lock_row locks[] = {
 	{"sqlite3InvokeBusyHandler sqliteDefaultBusyCallback btreeInvokeBusyHandler ", NULL,
@@ -30,9 +33,8 @@ static const struct lock_row locks[] = {
 	{PROC_SLEEP, "LockAcquire* ", "a lock in PostgreSQL"},
 	{"LWLockAcquire* LWLockWaitForVar ", NULL, "a lock of shared memory in PostgreSQL"},
 	{"SyncRepWaitForLSN ", NULL, STANDBY_TEXT},
-	{"MDL_wait::timed_wait* ", "Item_func_get_lock::val_int* ",
-	 "a lock of GET_LOCK() in MariaDB or MySQL"},
-	{"MDL_wait::timed_wait* ", NULL, "a metadata lock of MariaDB or MySQL"},
+	{MDL_WAIT, "Item_func_get_lock::val_int* ", "a lock of GET_LOCK() in MariaDB or MySQL"},
+	{MDL_WAIT, NULL, "a metadata lock of MariaDB or MySQL"},
 	{"lock_wait(* lock_wait_suspend_thread(* ",
 	 "row_mysql_handle_errors(* row_search_mvcc(* row_upd_step(* row_ins_step(* ",
 	 "a lock of a row or table in InnoDB"},
@@ -94,12 +96,23 @@ bool why_lock_is_shared(const char *object)
 	return !strcmp(object, SHARED_TEXT);
 }
 
-bool why_lock_is_of_transaction(const char *object)
+/* Whether it is the lock of a row with these functions of the wait. */
+static bool is_of_row(const char *object, const char *waits)
 {
 	for (size_t i = 0; i < sizeof(locks) / sizeof(locks[0]); i++)
-		if (!strcmp(locks[i].waits, PROC_SLEEP) && !strcmp(locks[i].object, object))
+		if (!strcmp(locks[i].waits, waits) && !strcmp(locks[i].object, object))
 			return true;
 	return false;
+}
+
+bool why_lock_is_of_transaction(const char *object)
+{
+	return is_of_row(object, PROC_SLEEP);
+}
+
+bool why_lock_is_of_metadata(const char *object)
+{
+	return is_of_row(object, MDL_WAIT);
 }
 
 /* A thread that enters a monitor may first have to wait for the collector of garbage. */

@@ -23,6 +23,9 @@ bool why_lock_is_shared(const char *object);
 /* Whether this text of why_lock_awaited() is a lock of PostgreSQL that a session may hold until its
  * transaction ends. */
 bool why_lock_is_of_transaction(const char *object);
+/* Whether this text of why_lock_awaited() is a metadata lock of MariaDB or MySQL, which a
+ * connection may hold while it waits for its client. */
+bool why_lock_is_of_metadata(const char *object);
 /* The same as why_lock_awaited() for the locks of a JVM, whose process it must be. */
 const char *why_lock_of_java(const char *const *functions, uint32_t count);
 /* The same, of a thread that releases the lock. */
