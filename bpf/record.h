@@ -326,6 +326,10 @@ struct waffle_rec_task {
 };
 #define WAFFLE_TASK_TRACED_FLAG 1u
 #define WAFFLE_TASK_OWN_FLAG 2u /* a thread of the tracer or of its workers */
+/* Of whom the thread is: any process may have the name of a thread of the kernel. Captures of
+ * earlier versions have neither flag. */
+#define WAFFLE_TASK_KERNEL_FLAG 4u
+#define WAFFLE_TASK_USER_FLAG 8u
 
 enum waffle_thread_state {
 	WAFFLE_THREAD_RUNNING = 1,

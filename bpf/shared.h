@@ -296,6 +296,8 @@ static __always_inline void record_begin(struct waffle_rec *rec, enum waffle_rec
 	rec->cpu = cpu;
 }
 
+#define PF_KTHREAD 0x00200000 /* include/linux/sched.h */
+
 /* Records a thread's process and name: when it is first seen, and when it is renamed (`comm` is its
  * new name; else NULL). */
 static __noinline void task_emit(struct task_struct *task, const char *comm, __u32 flags)
@@ -307,7 +309,8 @@ static __noinline void task_emit(struct task_struct *task, const char *comm, __u
 		return;
 	record_begin(&rec->rec, WAFFLE_REC_TASK, task->pid, cpu);
 	rec->tgid = task->tgid;
-	rec->flags = flags;
+	rec->flags = flags |
+		     (task->flags & PF_KTHREAD ? WAFFLE_TASK_KERNEL_FLAG : WAFFLE_TASK_USER_FLAG);
 	rec->start_ts = task->start_time;
 	__builtin_memset(rec->comm, 0, sizeof(rec->comm));
 	bpf_probe_read_kernel_str(rec->comm, sizeof(rec->comm), comm ?: task->comm);

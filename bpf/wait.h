@@ -70,8 +70,7 @@ struct waffle_frequency {
 #define NR_EPOLL_PWAIT2 441
 
 #define ANON_INODE_FS_MAGIC 0x09041934 /* include/uapi/linux/magic.h */
-#define PF_KTHREAD 0x00200000          /* include/linux/sched.h */
-#define PF_EXITING 0x00000004
+#define PF_EXITING 0x00000004          /* include/linux/sched.h */
 #define PF_IO_WORKER 0x00000010
 #define FAULTS_GAP_NS 1000000 /* minor page faults of a thread are reported together */
 

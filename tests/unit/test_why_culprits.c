@@ -19,6 +19,7 @@
 #include "render/text/why_text.h"
 #include "target/process/descriptors.h"
 
+#define USER WAFFLE_TASK_USER_FLAG
 #define IDLE "the CPU was idle: woken late"
 
 /* Thread 11 of process 100 runs on CPU 1 and begins a span at 1000. */
@@ -74,7 +75,7 @@ static long long number_in(yajl_val of, const char *key)
 
 /* The thread of that name whose process should be recorded as well, if it ends a read of the span
  * of 1000 ns that lasts so long; 0: none. */
-static uint32_t outside_of(const char *name, uint64_t ns)
+static uint32_t outside_of(const char *name, uint32_t flags, uint64_t ns)
 {
 	struct capture capture;
 	struct why *why;
@@ -82,7 +83,7 @@ static uint32_t outside_of(const char *name, uint64_t ns)
 	uint32_t tid;
 
 	begin(&capture);
-	named(&capture, 900, 890, name);
+	named_as(&capture, 900, 890, name, flags);
 	object(&capture, "pipe:[7]", "");
 	waits(&capture, 1100, 1, 11, 0, S, NR_READ, 3, 0, 0);
 	gets(&capture, 1100 + ns, 1, 0, 11, 900, 1100 + ns, 0);
@@ -98,10 +99,15 @@ static uint32_t outside_of(const char *name, uint64_t ns)
 static void test_a_process_at_which_much_ends_should_be_recorded_as_well(void **state)
 {
 	(void)state;
-	assert_int_equal(outside_of("server", 800), 900);
-	assert_int_equal(outside_of("server", 150), 0);
-	assert_int_equal(outside_of("kworker/0:1", 800), 0);
-	assert_int_equal(outside_of("kswapd0", 800), 0);
+	assert_int_equal(outside_of("server", USER, 800), 900);
+	assert_int_equal(outside_of("server", USER, 150), 0);
+	assert_int_equal(outside_of("kswapd0", USER, 800), 900);
+	assert_int_equal(outside_of("node/http", USER, 800), 900);
+	assert_int_equal(outside_of("hwrng", WAFFLE_TASK_KERNEL_FLAG, 800), 0);
+	/* A capture of an earlier version does not say which threads are the kernel's. */
+	assert_int_equal(outside_of("server", 0, 800), 900);
+	assert_int_equal(outside_of("kworker/0:1", 0, 800), 0);
+	assert_int_equal(outside_of("kswapd0", 0, 800), 0);
 }
 
 /* Nobody has ended the wait of thread 11 for the lock of a file when the capture ends. */

@@ -50,6 +50,17 @@ bool model_is_own(const struct model *model, uint32_t thread)
 	       !model->threads.data[thread].traced;
 }
 
+bool model_may_be_kernel(const struct model *model, uint32_t thread)
+{
+	return thread < model->threads.len && !model->threads.data[thread].user &&
+	       !model->threads.data[thread].traced;
+}
+
+bool model_is_kernel(const struct model *model, uint32_t thread)
+{
+	return model_may_be_kernel(model, thread) && model->threads.data[thread].kernel;
+}
+
 const char *model_thread_name(const struct model *model, uint32_t thread)
 {
 	return thread < model->threads.len

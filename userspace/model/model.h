@@ -50,6 +50,9 @@ struct model_thread {
 	bool traced;
 	/* A thread of waffle-bpf, or of a process that it started for the capture. */
 	bool own;
+	/* A thread of the kernel, or of a process. Neither: a capture of an earlier version, or no
+	 * record. Both: the tid was reused, or the kernel's thread executed a program. */
+	bool kernel, user;
 	bool has_sched;             /* its state was known at some time: the totals below count */
 	bool gone;                  /* its last switch off a CPU is in the capture */
 	uint64_t born_ts;           /* when it was started; 0: unknown */
@@ -588,6 +591,10 @@ static inline bool model_is_track(const struct model *model, uint32_t thread)
 }
 /* Whether the thread belongs to the waffle-bpf that made the capture. Reports leave it out. */
 bool model_is_own(const struct model *model, uint32_t thread);
+/* Whether the thread is known to be one of the kernel. Its name does not show that. */
+bool model_is_kernel(const struct model *model, uint32_t thread);
+/* Whether it is one, or nothing is known about it. */
+bool model_may_be_kernel(const struct model *model, uint32_t thread);
 /* Returns the number of links from a span or event; the first is model.links.data[*first]. */
 size_t model_links_from(const struct model *model, uint8_t kind, uint32_t index, size_t *first);
 /* Time and place of a span or event; false: it is not in the capture. */

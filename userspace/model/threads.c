@@ -172,6 +172,10 @@ void threads_add_task(struct builder *builder, const struct waffle_rec_task *tas
 		thread->traced = true;
 	if (task->flags & WAFFLE_TASK_OWN_FLAG)
 		thread->own = true;
+	if (task->flags & WAFFLE_TASK_KERNEL_FLAG)
+		thread->kernel = true;
+	if (task->flags & WAFFLE_TASK_USER_FLAG)
+		thread->user = true;
 	if (builder->want_names)
 		vec_add(&builder->names, (struct thread_name){task->rec.ts, index, comm});
 }

@@ -55,7 +55,8 @@ static const struct record_field switch_fields[] = {
 static const struct record_field task_fields[] = {
 	TGID(waffle_rec_task),
 	FIELD(waffle_rec_task, flags, FLAGS,
-	      "1: a thread of the traced processes; 2: of waffle-bpf itself or of its processes"),
+	      "1: a thread of the traced processes; 2: of waffle-bpf itself or of its processes; "
+	      "4: of the kernel; 8: of a process (earlier versions have neither 4 nor 8)"),
 	FILE_FIELD(waffle_rec_task, start_ts, TIME, "when the thread was created"),
 	FIELD(waffle_rec_task, comm, TEXT, "its name"),
 };

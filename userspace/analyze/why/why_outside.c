@@ -16,17 +16,22 @@ static bool ends_outside(enum why_cause cause)
 	       cause == WHY_SOCKET || cause == WHY_PROCESS_EXIT;
 }
 
-/* Threads of the kernel are known by their names: "kworker/0:1", "jbd2/sda1-8", "kswapd0". */
-static bool is_of_kernel(const char *name)
+/* If the capture does not say which threads are the kernel's, their names have to show it:
+ * "kworker/0:1", "jbd2/sda1-8", "kswapd0". */
+static bool is_of_kernel(const struct model *model, uint32_t thread)
 {
-	return strchr(name, '/') || worker_find(name, NULL, 0);
+	const char *name = model_thread_name(model, thread);
+
+	return model_is_kernel(model, thread) ||
+	       (model_may_be_kernel(model, thread) &&
+		(strchr(name, '/') || worker_find(name, NULL, 0)));
 }
 
 static bool is_outside(const struct model *model, uint32_t thread)
 {
 	return thread < model->threads.len && model->threads.data[thread].pid &&
 	       !model_is_traced(model, thread) && !model_is_own(model, thread) &&
-	       !is_of_kernel(model_thread_name(model, thread));
+	       !is_of_kernel(model, thread);
 }
 
 /* The only process that holds the other end of the pipe, or the lock of the file, for which a

@@ -931,6 +931,13 @@ static struct why_verdict at_silence(struct why_walk *walk, struct why_blocked *
 	return verdict.kind == WHY_VERDICT_NONE ? why_blocked_silent(walk, blocked) : verdict;
 }
 
+/* Whether the object may be that of another request, or the waker no interrupt. */
+static bool is_uncertain(const struct why_blocked *blocked)
+{
+	return (blocked->facts.other_request && blocked->facts.object) ||
+	       (blocked->waker.interrupt && blocked->waker.inferred);
+}
+
 struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_stretch *stretch)
 {
 	uint32_t thread = stretch->thread;
@@ -949,8 +956,6 @@ struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_s
 	bool of_call;
 
 	blocked.facts = why_facts_of(walk, thread, blocked.interval, &blocked.wait);
-	if (blocked.facts.other_request && blocked.facts.object)
-		blocked.grade = why_grade_least(blocked.grade, WHY_GRADE_LIKELY);
 	if (wait_has_futex(&blocked.facts, WAIT_FUTEX)) {
 		blocked.facts.futex = why_futex_use(walk, thread, blocked.interval, blocked.wait);
 		blocked.facts.variable =
@@ -980,6 +985,8 @@ struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_s
 		why_file_lock_describe(walk, &blocked, step);
 	step->by = blocked.waker.thread;
 	step->interrupt = blocked.waker.interrupt;
+	if (is_uncertain(&blocked))
+		blocked.grade = why_grade_least(blocked.grade, WHY_GRADE_LIKELY);
 	if (of_call)
 		verdict = by_call(walk, &blocked, &stretch->await);
 	else

@@ -20,6 +20,7 @@
 #include "util/path.h"
 #include "util/search.h"
 #include "util/syscall_names.h"
+#include "util/text.h"
 
 static const struct {
 	const char *prefix;
@@ -306,7 +307,7 @@ uint32_t why_worker_text(struct why_walk *walk, uint32_t thread)
 {
 	const struct worker_row *row;
 
-	if (thread >= walk->model->threads.len || walk->model->threads.data[thread].traced)
+	if (!model_may_be_kernel(walk->model, thread))
 		return 0;
 	if (!walk->worker_texts)
 		walk->worker_texts =
@@ -330,7 +331,7 @@ uint32_t why_worker_of_wake(struct why_walk *walk, uint32_t thread, uint64_t ts,
 	uint32_t count = 0;
 
 	*what = WORKER_OTHER;
-	if (!wake || wake->waker >= model->threads.len || model->threads.data[wake->waker].traced)
+	if (!wake || !model_may_be_kernel(model, wake->waker))
 		return 0;
 	comm = model_thread_name(model, wake->waker);
 	stack = store_reader_stack(model->reader, wake->kernel_stack);
@@ -368,7 +369,8 @@ void why_stack_meaning(struct why_walk *walk, uint32_t number, struct why_stack 
 /* Kernel threads that run deferred interrupt work. */
 static bool is_softirq_thread(const struct model *model, uint32_t thread)
 {
-	return !strncmp(model_thread_name(model, thread), "ksoftirqd/", 10);
+	return model_may_be_kernel(model, thread) &&
+	       text_begins(model_thread_name(model, thread), "ksoftirqd/");
 }
 
 static void waker_set(struct why_waker *waker, const struct model_switch *in)
@@ -440,8 +442,10 @@ static void waker_complete(const struct why_walk *walk, struct why_waker *waker,
 		if (is_end_of_child(waker->hints))
 			waker->interrupt = false;
 	}
-	if (waker->thread < model->threads.len && is_softirq_thread(model, waker->thread))
+	if (!waker->interrupt && is_softirq_thread(model, waker->thread)) {
 		waker->interrupt = true;
+		waker->inferred = !model_is_kernel(model, waker->thread);
+	}
 }
 
 struct why_waker why_waker_in(const struct why_walk *walk, const struct model_switch *sw)

@@ -36,7 +36,7 @@ struct why_waker {
 	bool reported;   /* the wake-up was recorded */
 	bool interrupt;  /* an interrupt did it, and `thread` is only what it interrupted */
 	bool has_stack;  /* the kernel stack of the wake-up is known, so `hints` is complete */
-	bool inferred;   /* only the stack shows that no interrupt did it, so it is not certain */
+	bool inferred;   /* only a stack or a name shows whether an interrupt did it: not certain */
 	uint32_t hints;  /* enum why_hint */
 };
 

@@ -52,7 +52,6 @@ const struct worker_row worker_rows[] = {
 	THREAD("software RAID", "md*_raid* md*_resync md*_cluster "),
 	THREAD("errors of a SCSI device", "scsi_eh_* "),
 	THREAD("the NFS server", "nfsd "),
-	THREAD("the submission thread of io_uring", "iou-sqp-* "),
 	THREAD("the audit log", "kauditd "),
 	THREAD("starts of kernel threads", "kthreadd "),
 

@@ -30,7 +30,8 @@ extern const struct worker_row worker_rows[];
 extern const size_t worker_row_count;
 
 /* The row of a thread of the kernel, by its name and, for a worker, by the functions on its stack,
- * innermost first (NULL for unknown names). NULL: there is none. */
+ * innermost first (NULL for unknown names). NULL: there is none. Any process can take such a name:
+ * the caller asks model_may_be_kernel() first. */
 const struct worker_row *worker_find(const char *comm, const char *const *functions, size_t count);
 /* The function that a worker was called to do, by its stack; NULL: unknown. */
 const char *worker_function(const char *comm, const char *const *functions, size_t count);

@@ -177,9 +177,10 @@ static void add_contention(struct why_walk *walk, const struct contention *part)
 {
 	const struct why_interval *interval = part->of->interval;
 	uint32_t culprit = part->culprit == part->of->thread ? MODEL_NONE : part->culprit;
-	uint32_t object = 0;
+	uint32_t object = 0, work = 0;
 	struct why_verdict verdict;
 	struct why_step *step;
+	bool sure;
 
 	if (part->from >= part->to)
 		return;
@@ -203,12 +204,12 @@ static void add_contention(struct why_walk *walk, const struct contention *part)
 	if (model_is_own(walk->model, culprit))
 		object = walk->own_cpu_text;
 	if (!object)
-		object = why_worker_text(walk, culprit);
-	verdict = why_verdict_end(walk, WHY_CPU_CONTENTION,
-				  why_grade_least(part->grade, culprit == MODEL_NONE
-								       ? WHY_GRADE_LIKELY
-								       : WHY_GRADE_CERTAIN),
-				  culprit, object);
+		object = work = why_worker_text(walk, culprit);
+	sure = culprit != MODEL_NONE && (!work || model_is_kernel(walk->model, culprit));
+	verdict = why_verdict_end(
+		walk, WHY_CPU_CONTENTION,
+		why_grade_least(part->grade, sure ? WHY_GRADE_CERTAIN : WHY_GRADE_LIKELY), culprit,
+		object);
 	conclude(walk, &verdict);
 }
 
