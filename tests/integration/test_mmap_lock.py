@@ -3,6 +3,7 @@
 fork() of the machine. Such a lock is kept here for some seconds at most: a timer ends it."""
 
 import subprocess
+import time
 
 import pytest
 
@@ -48,6 +49,22 @@ def test_nothing_is_armed_while_a_process_keeps_its_mmap_lock(waffle, steps, kee
     assert not is_free(holder), "the tracer waited for the lock"
     assert f"of process {holder.pid} " in said and "is blocked in munmap() and keeps" in said, said
     assert not any(semaphores(steps.pid, steps.path))
+
+
+def test_the_capture_is_written_while_the_probes_can_not_be_taken_off(waffle, steps, keep, tmp_path):
+    attached = Attached(waffle, ["--no-report", "-p", steps.pid], tmp_path / "a.waffle")
+    waffle.running.append(attached)
+    attached.wait_armed(steps.pid, steps.path)
+    steps.ask("span 3", "did")
+    holder = keep()
+    attached.signal()
+    time.sleep(1.2)  # before that, another signal changes nothing
+    attached.signal()
+    wait_until(lambda: not attached.capture.info()["truncated"], "the capture is written", 1.0)
+    assert not is_free(holder), "the tracer waited for the lock"
+    _, said = attached.process.communicate(timeout=60)
+    assert "the kernel does not take the probes off" in said, said
+    assert [row["args"]["ms"] for row in attached.capture.rows("span")] == [3]
 
 
 def test_all_is_armed_when_the_lock_is_free_again(waffle, steps, keep, tmp_path):
