@@ -540,7 +540,7 @@ struct waffle_rec_lock_refusal {
 	__u32 flags;                         /* WAFFLE_LOCK_* */
 	char holder_comm[WAFFLE_COMM_BYTES]; /* userspace looks it up */
 };
-#define WAFFLE_LOCK_FLOCK 1u /* by flock(2); otherwise by fcntl(2) */
+#define WAFFLE_LOCK_FLOCK 1u  /* by flock(2); otherwise by fcntl(2) */
 #define WAFFLE_LOCK_SHARED 2u /* the lock in the way is a shared one; others may be, too */
 /* No process of the number has the file open: who took the lock has left it to another, or closed
  * it. Userspace finds that out. */

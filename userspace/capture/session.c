@@ -405,8 +405,8 @@ static bool disarm_await(struct session *session)
 	return true;
 }
 
-/* Results of queued parsing are useless now, and a new queue can read the last mappings at once. This
- * forks. */
+/* Results of queued parsing are useless now, and a new queue can read the last mappings at once.
+ * This forks. */
 static void workers_renew(struct session *session)
 {
 	struct error err = ERROR_INIT;

@@ -430,20 +430,6 @@ static int snapshot_read(int fd, int (*each)(const struct waffle_rec *rec, void 
 	return 0;
 }
 
-int iterator_open(const struct bpf_program *program)
-{
-	struct bpf_link *link = bpf_program__attach_iter(program, NULL);
-	int fd;
-
-	if (!link)
-		return -errno;
-	fd = bpf_iter_create(bpf_link__fd(link));
-	if (fd < 0)
-		fd = -errno;
-	bpf_link__destroy(link); /* the iterator has the program */
-	return fd;
-}
-
 int kernel_snapshot(struct kernel *kernel, bool at_end,
 		    int (*each)(const struct waffle_rec *rec, void *arg), void *arg,
 		    struct error *err)
