@@ -43,6 +43,8 @@ def keep(mapped_folder, steps, start, built):
 
 def test_nothing_is_armed_while_a_process_keeps_its_mmap_lock(waffle, steps, keep, tmp_path):
     holder = keep()
+    with open(f"/proc/{holder.pid}/cmdline", "rb") as memory:  # as ps does: the lock names the reader now
+        memory.read()
     attached = Attached(waffle, ["--no-report", "-p", steps.pid, "-d", "1ms"], tmp_path / "a.waffle")
     waffle.running.append(attached)
     _, said = attached.process.communicate(timeout=60)
