@@ -540,14 +540,15 @@ struct waffle_rec_lock_refusal {
 	__u32 dev; /* in the kernel's encoding */
 	/* number in the table of objects, 0: unknown; from the kernel: the descriptor */
 	__u32 object;
-	__u32 holder_pid;                    /* the process that has taken the lock; 0: unknown */
+	__u32 holder_pid;                    /* that of the process that took it; 0: unknown */
 	__u32 flags;                         /* WAFFLE_LOCK_* */
 	char holder_comm[WAFFLE_COMM_BYTES]; /* userspace looks it up */
 };
-#define WAFFLE_LOCK_FLOCK 1u /* by flock(2); otherwise by fcntl(2) */
-#define WAFFLE_LOCK_SHARED                                                                         \
-	2u /* the lock that is in the way is a shared one; others may be, too                      \
-	    */
+#define WAFFLE_LOCK_FLOCK 1u  /* by flock(2); otherwise by fcntl(2) */
+#define WAFFLE_LOCK_SHARED 2u /* the lock in the way is a shared one; others may be, too */
+/* No process of the number has the file open: who took the lock has left it to another, or closed
+ * it. Userspace finds that out. */
+#define WAFFLE_LOCK_FORMER 4u
 
 /* At rec.ts the thread rec.tid received an answer of HTTP/1 whose status is 400 or above, or nobody
  * listened at the address to which it connected by TCP. */

@@ -206,8 +206,14 @@ struct uprobes_state {
 	struct xol_area *xol_area;
 };
 
+/* Kernels with PREEMPT_RT have other members. */
+struct rw_semaphore {
+	atomic_long_t count, owner;
+};
+
 struct mm_struct {
 	struct uprobes_state uprobes_state;
+	struct rw_semaphore mmap_lock;
 };
 
 struct task_struct {
@@ -238,6 +244,7 @@ struct task_struct {
 	struct pid *thread_pid;
 	unsigned long sas_ss_sp, sas_ss_size;
 	unsigned long min_flt, maj_flt;
+	unsigned long nvcsw, nivcsw;
 	void *worker_private;
 	__u64 timer_slack_ns;
 	char comm[16];

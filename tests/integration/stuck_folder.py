@@ -20,12 +20,22 @@ class Folder:
         self.stuck.unlink()
 
 
-@pytest.fixture(name="folder")
-def folder_fixture(tmp_path, start):
+def mounted(tmp_path, start, *options):
     path, stuck = tmp_path / "folder", tmp_path / "stuck"
     path.mkdir()
-    server = start(sys.executable, PROGRAMS.parent / "stuck_fuse.py", path, stuck)
+    server = start(sys.executable, PROGRAMS.parent / "stuck_fuse.py", path, stuck, *options)
     server.until("ready")
     yield Folder(path, stuck)
     subprocess.run(["umount", "-l", path], check=True)
     server.kill()
+
+
+@pytest.fixture(name="folder")
+def folder_fixture(tmp_path, start):
+    yield from mounted(tmp_path, start)
+
+
+@pytest.fixture(name="mapped_folder")
+def mapped_folder_fixture(tmp_path, start):
+    """Its files can be mapped for writing."""
+    yield from mounted(tmp_path, start, "mapped")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`stuck_fuse.py FOLDER STUCK`: mounts at FOLDER a file system that keeps files in memory. While the
-path STUCK exists, it does not answer writes. Speaks FUSE to the kernel itself:
-include/uapi/linux/fuse.h."""
+"""`stuck_fuse.py FOLDER STUCK [mapped]`: mounts at FOLDER a file system that keeps files in memory,
+which can be mapped for writing with `mapped`. While the path STUCK exists, it does not answer
+writes. Speaks FUSE to the kernel itself: include/uapi/linux/fuse.h."""
 
 import ctypes
 import os
@@ -13,7 +13,7 @@ LOOKUP, FORGET, GETATTR, SETATTR, UNLINK, RENAME, OPEN = 1, 2, 3, 4, 10, 12, 14
 READ, WRITE, RELEASE, FLUSH, INIT, CREATE = 15, 16, 18, 25, 26, 35
 INTERRUPT, BATCH_FORGET, RENAME2 = 36, 42, 45
 ENOSYS, ENOENT = 38, 2
-DIRECT_IO = 1
+DIRECT_IO = 0 if "mapped" in sys.argv[3:] else 1
 ROOT = 1
 
 

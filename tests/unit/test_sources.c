@@ -664,9 +664,26 @@ static void test_process_that_is_gone_has_no_files(void **state)
 	assert_int_equal(descriptor_find(&found, 4194304, 0, &key), -ESRCH);
 }
 
+static void test_a_process_has_a_file_open_until_it_closes_it(void **state)
+{
+	uint64_t until = clock_monotonic_ns() + 10000000000ull;
+	struct file_key key;
+	FILE *file = tmpfile();
+
+	(void)state;
+	assert_non_null(file);
+	key = key_of(fileno(file));
+	assert_int_equal(descriptor_is_open(getpid(), &key, until), 1);
+	fclose(file);
+	assert_int_equal(descriptor_is_open(getpid(), &key, until), 0);
+	assert_int_equal(descriptor_is_open(getpid(), &key, 0), -ETIME);
+	assert_int_equal(descriptor_is_open(PROCESS_PID_MAX + 1, &key, until), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_process_has_a_file_open_until_it_closes_it),
 		cmocka_unit_test(test_names_choose_and_signs_change_the_default),
 		cmocka_unit_test(test_what_is_not_understood_is_shown),
 		cmocka_unit_test(test_names_of_sources_read_back_as_the_same),

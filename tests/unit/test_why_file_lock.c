@@ -125,6 +125,29 @@ static void test_of_several_threads_of_a_traced_holder_none_is_followed(void **s
 	done(&capture, why);
 }
 
+/* A process that has the number now would be blamed for what another one did. */
+static void test_a_process_that_has_the_holders_number_now_is_not_named(void **state)
+{
+	struct waffle_rec_lock_refusal rec = {.rec = {MS - 5000, 11, WAFFLE_REC_LOCK_REFUSAL, 1},
+					      .object = 1,
+					      .holder_pid = 60,
+					      .flags = WAFFLE_LOCK_FLOCK | WAFFLE_LOCK_FORMER};
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	named(&capture, 60, 60, "postgres-main");
+	capture_add(&capture, &rec);
+	sleeps(&capture, MS, 50 * MS);
+	why = ask_poller(&capture, 1, 50);
+	check_part(why, 0, "lock", 49 * MS, 0, "likely", FILE_TEXT);
+	check_why_text(why, "was refused the lock of " FILE_TEXT
+			    ", which a process had taken whose number was 60: none of that number "
+			    "has the file open now");
+	done(&capture, why);
+}
+
 /* They are locks of two open files of the process. */
 static void test_a_lock_of_the_own_process_has_no_culprit(void **state)
 {
@@ -174,6 +197,7 @@ int main(void)
 		cmocka_unit_test(test_sleeps_between_tries_are_for_the_lock_of_the_file),
 		cmocka_unit_test(test_the_one_thread_of_a_traced_holder_is_followed),
 		cmocka_unit_test(test_of_several_threads_of_a_traced_holder_none_is_followed),
+		cmocka_unit_test(test_a_process_that_has_the_holders_number_now_is_not_named),
 		cmocka_unit_test(test_a_lock_of_the_own_process_has_no_culprit),
 		cmocka_unit_test(test_a_lock_of_an_unknown_holder_has_no_culprit),
 		cmocka_unit_test(test_a_sleep_long_after_the_refusal_is_a_sleep),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/session.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -21,6 +22,10 @@
 
 #define NAMES_NS 5000000000ull /* limit of the wait for names at the end of a capture */
 #define NAMES_PAUSE_NS 100000000ull
+/* The limit of the wait until the probes are off, and that after a signal. It takes some 0.1 s. */
+#define DISARM_NS 5000000000ull
+#define DISARM_PATIENT_NS 1000000000ull
+#define DISARM_MS 2
 
 /* The name may contain the pid and rank of the command, which waits for its program. */
 static int output_name(struct session *session, uint32_t *target_rank)
@@ -375,6 +380,42 @@ static int start(struct session *session)
 	return result;
 }
 
+/* Waits until all probes are off. The kernel waits for processes that keep their mmap_lock, which
+ * may be for ever. False: they are not off yet. */
+static bool disarm_await(struct session *session)
+{
+	uint64_t begin = clock_monotonic_ns(), now = begin;
+
+	while (!kernel_is_disarmed(session->kernel)) {
+		if (now > begin + DISARM_NS ||
+		    (now > begin + DISARM_PATIENT_NS && loop_impatient(session))) {
+			session_notify(
+				session,
+				"the kernel does not take the probes off: a process keeps "
+				"the lock of its mappings, and every fork() of the machine "
+				"waits with it; if it waits for a FUSE server, end that or "
+				"write 1 to its /sys/fs/fuse/connections/*/abort; waffle-bpf "
+				"ends after that, and writes the capture now");
+			kernel_disarm_give_up(session->kernel);
+			return false;
+		}
+		poll(NULL, 0, DISARM_MS);
+		now = clock_monotonic_ns();
+	}
+	return true;
+}
+
+/* Results of queued parsing are useless now, and a new queue can read the last mappings at once.
+ * This forks. */
+static void workers_renew(struct session *session)
+{
+	struct error err = ERROR_INIT;
+
+	worker_queue_close();
+	if (worker_queue_open(&err))
+		session_notify(session, err.message);
+}
+
 /*
  * Recording ends at one moment for all sites. Disarming takes the kernel some milliseconds. During
  * that time it would still report ends of spans, but no longer all begins.
@@ -383,6 +424,7 @@ static int finish(struct session *session)
 {
 	struct error ignored = ERROR_INIT;
 	uint64_t cpu_ns;
+	bool disarmed;
 	int result;
 
 	kernel_snapshot(session->kernel, true, state_store, session, &ignored);
@@ -400,16 +442,14 @@ static int finish(struct session *session)
 	if (cpu_ns > session->result->ready_cpu_ns)
 		session->result->tracer_cpu_ns = cpu_ns - session->result->ready_cpu_ns;
 	arming_release(session->arming);
+	disarmed = disarm_await(session);
 	if (session->stages.functions)
 		python_calls_disarm(session->stages.functions);
 	if (session->named)
 		name_set_disarm(session->named);
 	kernel_detach(session->kernel);
-	/* Results of queued parsing are useless now, and a new queue can read the last mappings at
-	 * once. */
-	worker_queue_close();
-	if (worker_queue_open(&ignored))
-		session_notify(session, ignored.message);
+	if (disarmed)
+		workers_renew(session);
 	worker_queue_wait_until(session->end_ts + PARSE_END_NS);
 	result = drain_rest(session)
 			 ?: stages_names(&session->stages)

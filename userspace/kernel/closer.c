@@ -15,7 +15,7 @@ struct closer {
 	pthread_mutex_t lock;
 	pthread_cond_t come;
 	VEC(struct armed *) waiting; /* guarded by the lock, as is what follows */
-	bool end;
+	bool end, busy;
 };
 
 static void *closer_run(void *arg)
@@ -35,9 +35,13 @@ static void *closer_run(void *arg)
 		closer->waiting.data = NULL;
 		closer->waiting.len = closer->waiting.cap = 0;
 		end = closer->end;
+		closer->busy = list.len;
 		pthread_mutex_unlock(&closer->lock);
 		armed_release_all(list.data, list.len);
 		vec_free(&list);
+		pthread_mutex_lock(&closer->lock);
+		closer->busy = false;
+		pthread_mutex_unlock(&closer->lock);
 	}
 	return NULL;
 }
@@ -83,6 +87,26 @@ void kernel_disarm_later(struct kernel *kernel, struct armed *const *list, size_
 	pthread_mutex_unlock(&closer->lock);
 	if (!taken)
 		armed_release_all(list, count);
+}
+
+bool kernel_is_disarmed(const struct kernel *kernel)
+{
+	struct closer *closer = kernel->closer;
+	bool done;
+
+	if (!closer)
+		return true;
+	pthread_mutex_lock(&closer->lock);
+	done = !closer->busy && !closer->waiting.len;
+	pthread_mutex_unlock(&closer->lock);
+	return done;
+}
+
+void kernel_disarm_give_up(struct kernel *kernel)
+{
+	if (kernel->closer)
+		pthread_detach(kernel->closer->thread);
+	kernel->closer = NULL;
 }
 
 void closer_free(struct closer *closer)

@@ -442,18 +442,14 @@ int kernel_snapshot(struct kernel *kernel, bool at_end,
 		    int (*each)(const struct waffle_rec *rec, void *arg), void *arg,
 		    struct error *err)
 {
-	struct bpf_link *link;
 	int fd, result;
 
 	kernel->bpf->bss->snapshot_at_end = at_end;
-	link = bpf_program__attach_iter(kernel->bpf->progs.snapshot, NULL);
-	if (!link)
-		return load_failed(err, errno);
-	fd = bpf_iter_create(bpf_link__fd(link));
-	result = fd < 0 ? -errno : snapshot_read(fd, each, arg);
-	if (fd >= 0)
-		close(fd);
-	bpf_link__destroy(link);
+	fd = iterator_open(kernel->bpf->progs.snapshot);
+	if (fd < 0)
+		return load_failed(err, -fd);
+	result = snapshot_read(fd, each, arg);
+	close(fd);
 	return result ? error_set(err, -result, "reading the threads' states: %s",
 				  strerror(-result))
 		      : 0;

@@ -277,6 +277,11 @@ void armed_release(struct armed *armed);
 void armed_release_all(struct armed *const *list, size_t count);
 /* Does the same in another thread, since the kernel takes some 50 ms. */
 void kernel_disarm_later(struct kernel *kernel, struct armed *const *list, size_t count);
+/* Whether that thread has released all. */
+bool kernel_is_disarmed(const struct kernel *kernel);
+/* Leaves the thread alone, which may wait for ever for a process that keeps its mmap_lock. Then
+ * this process can't end before that, but do all else. */
+void kernel_disarm_give_up(struct kernel *kernel);
 
 /* A function of the running kernel. */
 struct kernel_symbol {

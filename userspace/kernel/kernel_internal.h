@@ -16,6 +16,7 @@ struct bpf_link;
 struct closer;
 struct bpf_map;
 struct bpf_object;
+struct bpf_program;
 struct ring_buffer;
 struct waffle_bpf;
 
@@ -26,6 +27,14 @@ struct loaded_class {
 	bool is_span;
 	uint64_t cookie; /* calls: WAFFLE_COOKIE_ENTRY_FILTER, WAFFLE_COOKIE_RETURN_FILTER */
 	uint32_t hit_jited, end_jited; /* bytes of machine code; 0: no program of its own */
+};
+
+/* A thread that keeps the mmap_lock of its process while it is blocked. */
+struct mmap_lock_state {
+	uint64_t until_ts; /* so long this is taken to be so; 0: not looked yet */
+	uint32_t pid, tid; /* 0: there is none */
+	const char *call;  /* the system call that it is in; NULL: another */
+	char comm[WAFFLE_COMM_BYTES];
 };
 
 struct kernel {
@@ -52,6 +61,7 @@ struct kernel {
 	bool calls;
 	VEC(uint32_t) fetch_programs; /* the site of each fetch program that was set */
 	struct closer *closer;        /* NULL: none yet */
+	struct mmap_lock_state locks; /* of the last look at them */
 	VEC(int) point_fds;           /* perf events and links of tracepoints */
 	const char *cpus_folder;
 	bool *online;             /* for each CPU, as of the last check */
@@ -145,6 +155,15 @@ int call_class_load(const struct kernel *kernel, struct loaded_class *loaded, ui
 uint64_t skipped_program(int fd);
 void skipped_add(const struct bpf_object *object, uint64_t counts[WAFFLE_SOURCE_COUNT]);
 uint64_t skipped_tasks(const struct bpf_object *object);
+
+/* Creates an iterator, from which userspace reads what the program writes: a descriptor, or a
+ * negative errno. */
+int iterator_open(const struct bpf_program *program);
+
+/* Whether a process keeps its mmap_lock, so that setting a uprobe may wait for it, and every fork()
+ * of the machine with it: -EBUSY and a message about the file that was to be armed, or 0. Takes
+ * some 0.1 ms if nothing is wrong. */
+int mmap_locks_check(struct kernel *kernel, const char *path, struct error *err);
 
 /* Waits until all links are closed, and frees. */
 void closer_free(struct closer *closer);

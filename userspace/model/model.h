@@ -280,6 +280,8 @@ struct model_lock_refusal {
 	uint64_t ts;
 	uint32_t thread;
 	uint32_t holder; /* the main thread of that process; MODEL_NONE: unknown */
+	uint32_t
+		former; /* the number that the process had that took the lock; 0: `holder` has it */
 	uint32_t object, flags;
 };
 

@@ -161,13 +161,17 @@ void waits_add_io_limit(struct builder *builder, const struct waffle_rec_io_limi
 
 void waits_add_lock_refusal(struct builder *builder, const struct waffle_rec_lock_refusal *rec)
 {
-	uint32_t holder = threads_outside(builder, rec->holder_pid, rec->holder_comm, rec->rec.ts);
+	uint32_t former = rec->flags & WAFFLE_LOCK_FORMER ? rec->holder_pid : 0;
+	uint32_t holder =
+		former ? MODEL_NONE
+		       : threads_outside(builder, rec->holder_pid, rec->holder_comm, rec->rec.ts);
 
 	vec_add(&builder->model->lock_refusals,
 		(struct model_lock_refusal){.ts = rec->rec.ts,
 					    .thread =
 						    threads_at(builder, rec->rec.tid, rec->rec.ts),
 					    .holder = holder,
+					    .former = former,
 					    .object = rec->object,
 					    .flags = rec->flags});
 }

@@ -240,11 +240,12 @@ static const struct record_field lock_refusal_fields[] = {
 	FIELD(waffle_rec_lock_refusal, object, OBJECT,
 	      "number of the file as an object; 0: unknown"),
 	FIELD(waffle_rec_lock_refusal, holder_pid, PID,
-	      "the process that has taken the lock that is in the way; 0: unknown"),
+	      "the number that the process had that took the lock that is in the way; 0: unknown"),
 	FIELD(waffle_rec_lock_refusal, flags, FLAGS,
 	      "1: by flock(2), otherwise by fcntl(2); 2: the lock in the way is a shared one, and "
-	      "other processes may have one, too"),
-	FIELD(waffle_rec_lock_refusal, holder_comm, TEXT, "name of the process `holder_pid`"),
+	      "other processes may have one, too; 4: no process `holder_pid` has the file open"),
+	FIELD(waffle_rec_lock_refusal, holder_comm, TEXT,
+	      "name of the process `holder_pid`; empty with flag 4"),
 };
 
 static const struct record_field request_failure_fields[] = {

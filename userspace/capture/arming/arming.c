@@ -235,7 +235,7 @@ void arming_release(struct arming *arming)
 	for (size_t i = 0; i < arming->arms.len; i++)
 		if (!vec_push(&list, arming->arms.data[i].armed))
 			armed_release(arming->arms.data[i].armed);
-	armed_release_all(list.data, list.len);
+	kernel_disarm_later(arming->kernel, list.data, list.len);
 	vec_free(&list);
 	vec_free(&arming->arms);
 }

@@ -99,7 +99,7 @@ void arming_forget(struct arming *arming, pid_t pid);
  * arming_scan() or arming_program(). */
 void arming_confine(struct arming *arming, pid_t pid);
 
-/* Disarms everything. */
+/* Begins to disarm everything: kernel_is_disarmed() tells when that is done. */
 void arming_release(struct arming *arming);
 void arming_close(struct arming *arming);
 

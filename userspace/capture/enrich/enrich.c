@@ -219,10 +219,12 @@ static int64_t locked_object(struct enrich *enrich, struct waffle_rec_lock_refus
 	struct file_key key = {.ino = rec->ino, .dev = rec->dev};
 	pid_t pid = (pid_t)processes_readable(enrich->processes, rec->rec.tid);
 	int fd = (int)rec->object;
+	pid_t holder;
 	int64_t object;
 
-	lock_holders_name(enrich->lock_holders, rec);
-	object = object_names_locked(enrich->objects, pid, fd, (pid_t)rec->holder_pid, &key, err);
+	lock_holders_name(enrich->lock_holders, rec, pid);
+	holder = rec->flags & WAFFLE_LOCK_FORMER ? 0 : (pid_t)rec->holder_pid;
+	object = object_names_locked(enrich->objects, pid, fd, holder, &key, err);
 	rec->object = object > 0 ? (uint32_t)object : 0;
 	return object;
 }

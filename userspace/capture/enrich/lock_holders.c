@@ -4,17 +4,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "target/process/descriptors.h"
 #include "target/process/process.h"
 #include "util/clock.h"
 
-/* A thread may try many thousand times a second. So a name is kept for a while, in a slot that the
- * number of the process selects. */
+/* A thread may try many thousand times a second. So what was found is kept for a while, in a slot
+ * that the number of the process selects; for longer if the search took long. */
 #define SLOTS 64 /* a power of two */
 #define AGAIN_NS 100000000ull
+#define AGAIN_TIMES 100
+#define SEARCH_NS 5000000ull
 
 struct lock_holder {
-	uint64_t looked_ts; /* 0: none */
+	uint64_t until_ts; /* 0: none */
+	struct file_key file;
 	uint32_t pid;
+	int open;                     /* as descriptor_is_open() says */
 	char comm[WAFFLE_COMM_BYTES]; /* as process_comm() has it */
 };
 
@@ -32,20 +37,48 @@ void lock_holders_close(struct lock_holders *holders)
 	free(holders);
 }
 
-void lock_holders_name(struct lock_holders *holders, struct waffle_rec_lock_refusal *refusal)
+/* The file as statx() shows it: some file systems (btrfs, overlayfs) have another device there. */
+static struct file_key file_of(const struct waffle_rec_lock_refusal *refusal, pid_t refused)
+{
+	struct file_key key = {.ino = refusal->ino, .dev = refusal->dev}, shown;
+	char kind[32];
+
+	return descriptor_key(&shown, kind, sizeof(kind), refused, (int)refusal->object) &&
+			       shown.ino == key.ino
+		       ? shown
+		       : key;
+}
+
+static void holder_look(struct lock_holder *holder, const struct waffle_rec_lock_refusal *refusal,
+			pid_t refused)
+{
+	uint64_t begin = clock_monotonic_ns(), end;
+	struct file_key shown = file_of(refusal, refused);
+
+	*holder = (struct lock_holder){.file = {.ino = refusal->ino, .dev = refusal->dev},
+				       .pid = refusal->holder_pid};
+	process_comm((pid_t)holder->pid, holder->comm);
+	holder->open = descriptor_is_open((pid_t)holder->pid, &shown, begin + SEARCH_NS);
+	end = clock_monotonic_ns();
+	holder->until_ts = end + AGAIN_NS + (end - begin) * AGAIN_TIMES;
+}
+
+void lock_holders_name(struct lock_holders *holders, struct waffle_rec_lock_refusal *refusal,
+		       pid_t refused)
 {
 	struct lock_holder *holder = &holders->slots[refusal->holder_pid % SLOTS];
-	uint64_t now = clock_monotonic_ns();
 
 	if ((int32_t)refusal->holder_pid <= 0) { /* a lock of a client of a file server */
 		refusal->holder_pid = 0;
 		return;
 	}
-	if (holder->pid != refusal->holder_pid || now - holder->looked_ts >= AGAIN_NS) {
-		*holder = (struct lock_holder){.looked_ts = now, .pid = refusal->holder_pid};
-		process_comm((pid_t)holder->pid, holder->comm);
-	}
-	if (!strcmp(holder->comm, "?"))
+	if (holder->pid != refusal->holder_pid || holder->file.ino != refusal->ino ||
+	    holder->file.dev != refusal->dev || clock_monotonic_ns() >= holder->until_ts)
+		holder_look(holder, refusal, refused);
+	if (holder->open > 0)
+		memcpy(refusal->holder_comm, holder->comm, sizeof(refusal->holder_comm));
+	else if (!holder->open)
+		refusal->flags |= WAFFLE_LOCK_FORMER;
+	else
 		refusal->holder_pid = 0;
-	memcpy(refusal->holder_comm, holder->comm, sizeof(refusal->holder_comm));
 }

@@ -18,6 +18,7 @@
 
 #include "target/process/process.h"
 #include "target/process/terminal.h"
+#include "util/clock.h"
 #include "util/text.h"
 
 uint32_t dev_of_kernel(dev_t dev)
@@ -374,6 +375,31 @@ static int descriptor_search(struct descriptor *found, pid_t pid, const struct f
 		    dev_of_file(info) != key->dev)
 			continue;
 		result = descriptor_read(found, pid, atoi(entry->d_name), info);
+	}
+	closedir(folder);
+	return result;
+}
+
+int descriptor_is_open(pid_t pid, const struct file_key *key, uint64_t until_ns)
+{
+	struct dirent *entry;
+	struct statx info;
+	int result = 0;
+	char path[64];
+	DIR *folder;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", process_live_task(pid));
+	folder = opendir(path);
+	if (!folder)
+		return errno == ENOENT ? 0 : -errno;
+	while (!result && (entry = readdir(folder))) {
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		if (!file_know(dirfd(folder), entry->d_name, &info) && info.stx_ino == key->ino &&
+		    dev_of_file(&info) == key->dev)
+			result = 1;
+		else if (clock_monotonic_ns() >= until_ns)
+			result = -ETIME;
 	}
 	closedir(folder);
 	return result;

@@ -77,6 +77,10 @@ uint32_t dev_of_kernel(dev_t dev);
  */
 int descriptor_find(struct descriptor *found, pid_t pid, int fd, const struct file_key *key);
 
+/* Whether a process has a file open: 1, 0, or a negative errno if that is not known. -ETIME: not
+ * all its descriptors were read until then. A thread with descriptors of its own is not seen. */
+int descriptor_is_open(pid_t pid, const struct file_key *key, uint64_t until_ns);
+
 /* Lists descriptors, "udp 10.0.0.2:5353 <-> 10.0.0.1:53, pipe:[4711]", as far as it fits; closed
  * and negative ones are left out. -ENOENT: all of them are closed, or the process is gone. */
 int descriptors_list(char *text, size_t size, pid_t pid, const int *fds, unsigned count);

@@ -103,6 +103,11 @@ void why_file_lock_describe(struct why_walk *walk, const struct why_blocked *blo
 		len += snprintf(text + len, sizeof(text) - (size_t)len, ", which %s (%u) had",
 				model_thread_name(model, blocked->holder),
 				model_pid_real(model, model->threads.data[blocked->holder].tid));
+	else if (blocked->file_lock->former && len < (int)sizeof(text))
+		len += snprintf(text + len, sizeof(text) - (size_t)len,
+				", which a process had taken whose number was %u: none of that "
+				"number has the file open now",
+				blocked->file_lock->former);
 	if (len < (int)sizeof(text))
 		step->meaning = strtab_put(walk->why->texts, text, (size_t)len);
 }
