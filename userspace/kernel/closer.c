@@ -68,11 +68,12 @@ static struct closer *closer_make(void)
 
 void kernel_disarm_later(struct kernel *kernel, struct armed *const *list, size_t count)
 {
-	struct closer *closer = kernel->closer;
+	struct closer *closer;
 	bool taken;
 
 	if (!count)
 		return;
+	closer = kernel->closer;
 	if (!closer)
 		closer = kernel->closer = closer_make();
 	if (!closer) {
