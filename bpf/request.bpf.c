@@ -292,7 +292,7 @@ static __always_inline int connect_begin(struct sock *sock)
 	__u64 cookie, who = (__u64)task->tgid << 32 | (__u32)task->pid;
 	struct thread_state *state;
 
-	if (!(config.wait_sources & WAFFLE_WAIT_FILES) || !target_has(task->tgid))
+	if (!(config.wait_sources & WAFFLE_WAIT_FILES) || !target_is_whole(task->tgid))
 		return 0;
 	state = thread_get(task);
 	if (!state || !refusal_is_due(&state->connect_ts))

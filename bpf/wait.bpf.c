@@ -138,13 +138,17 @@ __noinline int polled_read(struct polled *polled)
 
 #define TIMER_ABSTIME 1 /* include/uapi/linux/time.h */
 #define CLOCK_MONOTONIC 1
+#define CLOCK_PROCESS_CPUTIME_ID 2
+#define CLOCK_THREAD_CPUTIME_ID 3
+#define ASKED_SECONDS_MAX (1ll << 30)
 
 /* struct __kernel_timespec */
 struct asked_time {
 	__s64 seconds, ns;
 };
 
-/* Times of other clocks than CLOCK_MONOTONIC are not compared with `now`. */
+/* Points in time of other clocks than CLOCK_MONOTONIC are not compared with `now`, and times of a
+ * CPU with none. */
 __noinline int asked_read(__u64 *asked_ns, __u64 now)
 {
 	__u64 args[WAFFLE_SYSCALL_ARGS], at, ns;
@@ -155,13 +159,15 @@ __noinline int asked_read(__u64 *asked_ns, __u64 now)
 		return 0;
 	if (task_syscall(bpf_get_current_task_btf(), args) == NR_CLOCK_NANOSLEEP) {
 		absolute = args[1] & TIMER_ABSTIME;
-		if (absolute && args[0] != CLOCK_MONOTONIC)
+		if ((absolute && args[0] != CLOCK_MONOTONIC) || (__s32)args[0] < 0 ||
+		    args[0] == CLOCK_PROCESS_CPUTIME_ID || args[0] == CLOCK_THREAD_CPUTIME_ID)
 			return 0;
 		at = args[2];
 	} else {
 		at = args[0];
 	}
-	if (bpf_probe_read_user(&asked, sizeof(asked), (const void *)at))
+	if (bpf_probe_read_user(&asked, sizeof(asked), (const void *)at) || asked.seconds < 0 ||
+	    asked.seconds > ASKED_SECONDS_MAX)
 		return 0;
 	ns = asked.seconds * 1000000000ull + asked.ns;
 	if (!absolute)
@@ -268,10 +274,25 @@ __noinline int memory_emit(__u64 cgroups, __u32 tid, __u64 now, __u32 flags)
 
 /* ---- quotas of cgroups ---- */
 
+#define QUOTA_NONE (~0ull) /* RUNTIME_INF of kernel/sched/sched.h */
+
+/* The nearest of a group and its parents that has a quota: that of a parent throttles it, too. */
+static struct task_group *group_with_quota(struct task_group *group)
+{
+	struct task_group *at = group;
+
+	for (int level = 0; level < QUOTA_LEVELS && at; level++) {
+		if (BPF_CORE_READ(at, cfs_bandwidth.quota) != QUOTA_NONE)
+			return at;
+		at = BPF_CORE_READ(at, parent);
+	}
+	return group;
+}
+
 __noinline int quota_emit(__u64 group, __u32 tid, __u64 ns, __u64 now)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
-	struct task_group *throttled = (struct task_group *)group;
+	struct task_group *throttled = group_with_quota((struct task_group *)group);
 	struct waffle_rec_quota *rec = record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec));
 
 	if (!rec)

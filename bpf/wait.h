@@ -218,8 +218,9 @@ static __always_inline struct task_struct *task_untrusted(struct task_struct *ta
 						: task;
 }
 
-/* The time for which the cgroups of a task have been throttled, summed over all CPUs and four
- * levels. */
+#define QUOTA_LEVELS 4 /* of cgroups, whose quotas count */
+
+/* The time for which the cgroups of a task have been throttled, summed over all CPUs and levels. */
 static __always_inline __u64 throttled_ns(struct task_struct *task)
 {
 	struct task_group *group;
@@ -229,7 +230,7 @@ static __always_inline __u64 throttled_ns(struct task_struct *task)
 	    !bpf_core_field_exists(struct task_group, cfs_bandwidth))
 		return 0;
 	group = task_untrusted(task)->sched_task_group;
-	for (int level = 0; level < 4 && group; level++) {
+	for (int level = 0; level < QUOTA_LEVELS && group; level++) {
 		ns += group->cfs_bandwidth.throttled_time;
 		group = group->parent;
 	}
@@ -549,6 +550,17 @@ faults_emit(struct thread_wait *wait, struct task_struct *task, __u64 now, __u32
 	wait->faults_ns = 0;
 }
 
+#define LATE_MORE_NS 1000000 /* that an interrupt may come late */
+
+/* Whether a sleep took much longer than asked, by the thread's timer slack. If it took longer than
+ * that, the thread was stopped meanwhile. */
+static __always_inline bool is_late(const struct thread_wait *wait, struct task_struct *task,
+				    __u64 slept_ns)
+{
+	return wait->asked_ns && slept_ns >= 2 * wait->asked_ns &&
+	       slept_ns <= wait->asked_ns + task->timer_slack_ns + LATE_MORE_NS;
+}
+
 /* A thread gets a CPU again. woken_ts: the time of its wake-up; 0: it stayed runnable. */
 static __always_inline void wait_end(struct thread_wait *wait, struct task_struct *task,
 				     __u64 woken_ts, __u64 now)
@@ -573,7 +585,7 @@ static __always_inline void wait_end(struct thread_wait *wait, struct task_struc
 				    wait->stalls ? WAFFLE_MEMORY_STALL : 0);
 	}
 	runnable = woken_ts > wait->from_ts ? now - woken_ts : ns;
-	if (wait->asked_ns && ns - runnable >= 2 * wait->asked_ns)
+	if (is_late(wait, task, ns - runnable))
 		late_sleep_emit(wait->from_ts, wait->asked_ns, task->timer_slack_ns, task->pid,
 				now);
 	if (!(config.wait_sources & WAFFLE_WAIT_QUOTA) || runnable < config.wait_min_ns)

@@ -391,7 +391,7 @@ def test_a_server_that_is_stopped_is_why_its_client_gets_no_answer(waffle, start
     assert cause["duration_ns"] > instance["duration_ns"] / 2
     if way == "signal":
         assert "tracer" not in wait and cause["culprit"]["tid"] is None
-        assert f"{name} ({server.pid}), which is stopped since before the capture began" in text
+        assert f"{name} ({server.pid}), which has been stopped since before the capture began" in text
     else:
         assert wait["tracer"]["tid"] == cause["culprit"]["tid"] == tracer.pid
         assert f"({tracer.pid}), which has stopped {name} ({server.pid})" in text
@@ -441,7 +441,7 @@ def test_a_loop_that_waits_for_a_stopped_process_names_it(waffle, start):
     cause = instance["causes"][0]
     assert (cause["cause"], cause["grade"]) == ("stopped", "likely")
     assert cause["duration_ns"] > instance["duration_ns"] / 4  # some kernels do not report each timeout
-    assert f"{interpreter_name(server)} ({server.pid}), which is stopped since before the capture began" in text
+    assert f"{interpreter_name(server)} ({server.pid}), which has been stopped since before the capture began" in text
     [proxied] = asker(waffle)(path, "--thread", proxy.pid)["instances"]  # in no span, so it only waits for events
     assert "stopped" not in [cause["cause"] for cause in proxied["causes"]]
 

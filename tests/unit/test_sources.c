@@ -680,9 +680,20 @@ static void test_a_process_has_a_file_open_until_it_closes_it(void **state)
 	assert_int_equal(descriptor_is_open(PROCESS_PID_MAX + 1, &key, until), 0);
 }
 
+static void test_a_list_is_known_by_the_begin_of_its_name(void **state)
+{
+	(void)state;
+	assert_string_equal(descriptor_list("2 descriptors: pipe:[1], tcp 127.0.0.1:80"),
+			    "pipe:[1], tcp 127.0.0.1:80");
+	assert_string_equal(descriptor_list("many descriptors: pipe:[1]"), "pipe:[1]");
+	assert_null(descriptor_list("/tmp/1 descriptors: tcp 127.0.0.1:5 <-> 127.0.0.1:80"));
+	assert_null(descriptor_list(" descriptors: pipe:[1]"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_list_is_known_by_the_begin_of_its_name),
 		cmocka_unit_test(test_a_process_has_a_file_open_until_it_closes_it),
 		cmocka_unit_test(test_names_choose_and_signs_change_the_default),
 		cmocka_unit_test(test_what_is_not_understood_is_shown),

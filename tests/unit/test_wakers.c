@@ -77,6 +77,34 @@ static void test_one_wait_counts_if_it_is_very_long(void **state)
 	wakers_close(wakers);
 }
 
+/* Nobody knows since when a thread has waited that was added just before. */
+static void test_the_first_wait_of_an_added_thread_began_when_it_was_added(void **state)
+{
+	struct wakers *wakers = begin();
+
+	(void)state;
+	wakers_added(wakers, BEGIN + 900 * MS);
+	is_woken(wakers, 901, 11, 60, 0);
+	assert_int_equal(next(wakers, 901), 0);
+	is_woken(wakers, 1500, 10, 60, 0);
+	assert_int_equal(next(wakers, 1500), 60);
+	wakers_close(wakers);
+}
+
+/* What began before the capture counts from its begin on. */
+static void test_waits_from_before_the_begin_count_from_there(void **state)
+{
+	struct wakers *wakers = begin();
+	struct waffle_rec_switch sw = {.rec = {1, 10, WAFFLE_REC_SWITCH, 0},
+				       .flags = WAFFLE_SWITCH_PREV_TRACED};
+
+	(void)state;
+	wakers_record(wakers, &sw.rec, 1);
+	is_woken(wakers, 0, 10, 60, 0);
+	assert_int_equal(next(wakers, 1), 0);
+	wakers_close(wakers);
+}
+
 static void test_waits_of_less_than_a_tenth_of_the_time_do_not_count(void **state)
 {
 	struct wakers *wakers = begin();
@@ -126,6 +154,8 @@ int main(void)
 		cmocka_unit_test(
 			test_a_process_that_ends_long_waits_again_and_again_is_returned_once),
 		cmocka_unit_test(test_one_wait_counts_if_it_is_very_long),
+		cmocka_unit_test(test_the_first_wait_of_an_added_thread_began_when_it_was_added),
+		cmocka_unit_test(test_waits_from_before_the_begin_count_from_there),
 		cmocka_unit_test(test_waits_of_less_than_a_tenth_of_the_time_do_not_count),
 		cmocka_unit_test(test_interrupts_new_threads_and_recorded_wakers_do_not_count),
 	};

@@ -920,7 +920,7 @@ static void test_processes_that_are_stopped_or_have_all_descriptors_open_come_fi
 	capture_add(&capture, &limit);
 	why = ask_span(&capture, 9000);
 	check_printed(why, "server (10) has all 64 descriptors open that it may have");
-	check_printed(why, "upstream (20) is stopped since before the capture began\n");
+	check_printed(why, "upstream (20) has been stopped since before the capture began\n");
 	done(&capture, why);
 }
 

@@ -143,8 +143,8 @@ static void test_a_process_that_has_the_holders_number_now_is_not_named(void **s
 	why = ask_poller(&capture, 1, 50);
 	check_part(why, 0, "lock", 49 * MS, 0, "likely", FILE_TEXT);
 	check_why_text(why, "was refused the lock of " FILE_TEXT
-			    ", which a process had taken whose number was 60: none of that number "
-			    "has the file open now");
+			    ", taken by a process with the number 60, which does not have the "
+			    "file open any more");
 	done(&capture, why);
 }
 

@@ -1549,11 +1549,16 @@ static void test_processes_may_wait_for_each_other_at_files(void **state)
 		 1,
 		 "deadlock: t (10) → t (20) → t (10): each waits for what the next one holds\n"
 		 "  t (10) blocked in flock on /srv/file (ext4, locked by process 20, t), since "},
+		{{{NR_FLOCK, LOCKED_BY_20 ", and its descendants u (21)", 0, 0},
+		  {NR_FLOCK, LOCKED_BY_10, 0, 0}},
+		 false,
+		 1,
+		 "may be "},
 		{{{NR_WRITE, READ_BY_20, 0, 0}, {NR_WRITE, READ_BY_10, 0, 0}},
 		 false,
 		 1,
-		 "may be a deadlock: t (10) → t (20) → t (10): each waits at a pipe or for a "
-		 "lock that only the next one holds, or for its end; only a signal can end that\n"},
+		 "may be a deadlock: t (10) → t (20) → t (10): each waits for the next one, at a "
+		 "pipe, for a lock or for its exit; only a signal can end that\n"},
 		{{{NR_WAIT4, "", 0, 0}, {NR_WRITE, READ_BY_10, 0, 0}}, false, 1, "may be "},
 		{{{NR_WAIT4, "", 0, 0}, {NR_EPOLL_WAIT, READ_BY_10, 0, 0}}, false, 0, ""},
 		{{{NR_READ, WRITTEN_BY_20, 0, 0}, {NR_FLOCK, LOCKED_BY_10, 0, 0}},
@@ -1618,7 +1623,7 @@ static void test_a_wait_for_the_lock_of_a_file_goes_on_with_its_holder(void **st
 		 true,
 		 20,
 		 "lock",
-		 "certain",
+		 "likely",
 		 "/srv/file (ext4, locked by process 20, t)"},
 		{{NR_FLOCK, LOCKED_BY_10, 0, 0},
 		 LOCKED_BY_20,

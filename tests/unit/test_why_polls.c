@@ -60,7 +60,8 @@ static void test_what_blocks_an_event_loop_comes_before_its_idle_time(void **sta
 	check_part(why, 0, "sleep", 9 * MS, 11, "certain", "");
 	check_part(why, 1, "timer", 87 * MS, 11, "likely", "");
 	assert_true(part_of(why, 1)->idle && !part_of(why, 0)->idle);
-	check_why_text(why, "\n  listed after what delays, whatever its share: idle time\n   1.  ");
+	check_why_text(why, "\n  idle time, cpu-contention and unknown are listed after other "
+			    "causes, whatever their share\n   1.  ");
 	assert_int_equal(why_by_cause(why, &why->instances.data[0], sums), 4);
 	assert_int_equal(sums[0].cause, WHY_SLEEP);
 	assert_true(sums[1].idle && sums[1].cause == WHY_TIMER);

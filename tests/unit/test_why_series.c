@@ -1841,7 +1841,8 @@ static void test_the_cpu_time_of_the_tracer_is_its_own(void **state)
 	check_part(why, 1, "cpu-contention", 1 * MS, 92, "certain", "");
 	assert_int_equal(why->instances.data[0].own_ns, 2 * MS);
 	check_why_text(
-		why, "\n  listed last, whatever its share: what the capture itself took\n   1.  ");
+		why,
+		"\n  what the capture itself took is listed last, whatever its share\n   1.  ");
 	done(&capture, why);
 }
 

@@ -83,8 +83,8 @@ static void wait_for(uint64_t ns)
 	syscall(SYS_futex, &control.bell, FUTEX_WAIT, 0, &time, NULL, 0);
 }
 
-/* Until a name may have been armed, or the bell was rung. */
-static void wait_dormant(void)
+/* Until a name may have been armed, or the bell was rung. False: that is not known. */
+static bool wait_dormant(void)
 {
 	struct waiter waiters[WATCHED_MAX + 1] = {0};
 	unsigned count = 0;
@@ -99,11 +99,11 @@ static void wait_dormant(void)
 	}
 	for (unsigned i = 0; i < count; i++)
 		waiters[i].flags = WAITER_32_BITS;
-	if (is_wanted())
-		return;
-	if (syscall(SYS_futex_waitv, waiters, count, 0, NULL, 0) < 0 && errno != EAGAIN &&
-	    errno != EINTR)
-		wait_for(DORMANT_NS);
+	if (is_wanted() || syscall(SYS_futex_waitv, waiters, count, 0, NULL, 0) >= 0 ||
+	    errno == EAGAIN || errno == EINTR)
+		return true;
+	wait_for(DORMANT_NS);
+	return false;
 }
 
 static void wake_all(uint32_t *word)
@@ -148,8 +148,7 @@ static void *control_main(void *arg)
 		} else if (polls && is_any_armed()) {
 			polls--;
 			wait_for(POLL_NS);
-		} else {
-			wait_dormant();
+		} else if (wait_dormant() || !is_any_armed()) {
 			polls = GATE_POLLS;
 		}
 	}

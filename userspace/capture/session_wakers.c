@@ -11,7 +11,7 @@
 #define RECORDED_MAX 8
 /* A process with more threads may switch between them very often. */
 #define THREADS_MAX 256
-/* Later than in this part of a capture, a process can't explain much of it. */
+/* In the last one of so many parts of a capture no process is added: it could explain little. */
 #define LATE_PARTS 4
 
 int wakers_begin(struct session *session)
@@ -22,9 +22,9 @@ int wakers_begin(struct session *session)
 	return session->wakers ? 0 : error_set(session->err, ENOMEM, "out of memory");
 }
 
-/* A folder has a link for each one in it, and two for itself. Without root's privileges, only
- * processes of our user are recorded that the user has not named. */
-static bool may_record(pid_t pid)
+/* A folder has a link for each one in it, and two for itself. Without root, only processes of our
+ * own user are added. */
+static bool may_record(const struct session *session, pid_t pid)
 {
 	struct error ignored = ERROR_INIT;
 	struct stat threads;
@@ -33,7 +33,8 @@ static bool may_record(pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	return pid != getpid() && !process_check(pid, &ignored) && !process_is_kernel_thread(pid) &&
 	       !process_is_privileged(pid) && !stat(path, &threads) &&
-	       threads.st_nlink <= THREADS_MAX + 2 && (!geteuid() || threads.st_uid == geteuid());
+	       threads.st_nlink <= THREADS_MAX + 2 && (!geteuid() || threads.st_uid == geteuid()) &&
+	       !kernel_locks_are_held(session->kernel);
 }
 
 struct states_of {
@@ -60,10 +61,13 @@ static int states_pass(struct session *session)
 
 	if (!count || states[count - 1].rec.ts > drain_delivered_ts(session->drain))
 		return 0;
-	for (size_t i = 0; i < count && !result; i++)
+	for (size_t i = 0; i < count && !result; i++) {
 		result = stages_pass(&session->stages, &states[i].rec);
+		if (result == -EINVAL)
+			result = 0; /* it has ended meanwhile */
+	}
 	session->waker_states.len = 0;
-	return result == -EINVAL ? 0 : result; /* the file has no room */
+	return result;
 }
 
 static void waker_report(struct session *session, pid_t pid, uint64_t since_ts)
@@ -92,13 +96,14 @@ static int waker_record(struct session *session, pid_t pid)
 		return result;
 	target->is_waker = true;
 	session->wakers_recorded++;
-	result = enrich_process(session->enrich, pid, true, session->err);
-	/* Without room for one more, the capture goes on without it. */
-	if (result || kernel_target_add_alone(session->kernel, pid, state_keep, &states, &ignored))
-		return result;
+	/* Its mappings are read after that, so that no exec is missed in between. Without room for
+	 * one more, the capture goes on without it. */
+	if (!kernel_target_add_alone(session->kernel, pid, state_keep, &states, &ignored))
+		waker_report(session, pid, clock_monotonic_ns());
 	attribute.ts = clock_monotonic_ns();
-	waker_report(session, pid, attribute.ts);
-	return store_writer_add_attribute(session->writer, &attribute, session->err);
+	wakers_added(session->wakers, attribute.ts);
+	return store_writer_add_attribute(session->writer, &attribute, session->err)
+		       ?: enrich_process(session->enrich, pid, true, session->err);
 }
 
 int wakers_round(struct session *session, uint64_t now)
@@ -115,7 +120,7 @@ int wakers_round(struct session *session, uint64_t now)
 		return result;
 	while (!result && session->wakers_recorded < RECORDED_MAX &&
 	       (pid = wakers_next(session->wakers, since_ts, now)))
-		if (!target_find(session, pid) && may_record(pid))
+		if (!target_find(session, pid) && may_record(session, pid))
 			result = waker_record(session, pid);
 	return result;
 }

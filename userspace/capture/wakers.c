@@ -30,6 +30,7 @@ struct wakers {
 	struct map strangers; /* tid → pid */
 	struct map at;        /* pid → index in `list` */
 	VEC(struct waker) list;
+	uint64_t added_ts; /* see wakers_added(); 0: none was */
 	/* By tid. Of two threads with the same place, the waits of one are not known: this is read
 	 * and written at each switch, and has to be quick. */
 	struct left left[LEFT_MAX];
@@ -50,11 +51,17 @@ void wakers_close(struct wakers *wakers)
 	free(wakers);
 }
 
+void wakers_added(struct wakers *wakers, uint64_t ts)
+{
+	wakers->added_ts = ts;
+}
+
 static void task_note(struct wakers *wakers, const struct waffle_rec_task *task)
 {
 	if (task->flags & (WAFFLE_TASK_TRACED_FLAG | WAFFLE_TASK_OWN_FLAG))
 		map_remove(&wakers->strangers, task->rec.tid);
-	else if (wakers->strangers.len < STRANGERS_MAX)
+	else if (wakers->strangers.len < STRANGERS_MAX ||
+		 map_get(&wakers->strangers, task->rec.tid) != MAP_NONE)
 		(void)map_set(&wakers->strangers, task->rec.tid, task->tgid);
 }
 
@@ -78,10 +85,12 @@ static void wait_note(struct wakers *wakers, const struct waffle_rec_switch *sw,
 {
 	const struct left *left = &wakers->left[sw->next_tid & (LEFT_MAX - 1)];
 	uint32_t pid = map_get(&wakers->strangers, sw->waker_tid);
-	uint64_t from_ts = left->tid ? left->ts : begin_ts;
+	bool known = left->tid == sw->next_tid;
+	uint64_t since_ts = known ? left->ts : wakers->added_ts;
+	uint64_t from_ts = since_ts > begin_ts ? since_ts : begin_ts;
 	struct waker *waker;
 
-	if (pid == MAP_NONE || (left->tid && left->tid != sw->next_tid) || sw->wake_ts <= from_ts)
+	if (pid == MAP_NONE || (left->tid && !known) || sw->wake_ts <= from_ts)
 		return;
 	waker = waker_of(wakers, pid);
 	if (!waker)

@@ -26,8 +26,12 @@ struct wakers;
 struct wakers *wakers_open(void);
 void wakers_close(struct wakers *wakers);
 
-/* Takes TASK and SWITCH records, in order of time, and ignores all others. Threads that have not
- * left a CPU yet have waited since begin_ts. */
+/* Since `ts` one more process is recorded. */
+void wakers_added(struct wakers *wakers, uint64_t ts);
+
+/* Takes TASK and SWITCH records, in order of time, and ignores all others. Waits count from
+ * begin_ts on. Those of threads that have not left a CPU yet began when the last process was added.
+ */
 void wakers_record(struct wakers *wakers, const struct waffle_rec *rec, uint64_t begin_ts);
 
 /* The next process that counts at `now`; 0: none. Each is returned once. It may be one of the

@@ -269,7 +269,10 @@ static int target_add(struct kernel *kernel, pid_t pid, uint32_t value, struct e
 	struct waffle_program program = {0};
 	__u64 *word = &kernel->bpf->bss->tgid_bits[(key >> 6) & (WAFFLE_TGID_WORDS - 1)];
 
-	if (bpf_map_update_elem(bpf_map__fd(kernel->bpf->maps.targets), &key, &value, BPF_ANY))
+	/* The kernel may already follow it, as a child of a target. */
+	if (bpf_map_update_elem(bpf_map__fd(kernel->bpf->maps.targets), &key, &value,
+				value == WAFFLE_TARGET_ALONE ? BPF_NOEXIST : BPF_ANY) &&
+	    errno != EEXIST)
 		return error_set(err, errno, "pid %d: too many processes (at most %d)", pid,
 				 WAFFLE_MAX_TARGETS);
 	/* If that fails, nothing of its memory is read. */

@@ -41,6 +41,10 @@ int kernel_open(struct kernel **kernel, const struct kernel_options *options, st
 /* Detaches everything and frees the session's kernel side. */
 void kernel_close(struct kernel *kernel);
 
+/* Whether some process of the machine keeps its mmap_lock, for which a reader of its mappings may
+ * wait for ever. Takes 0.1 s if one seems to. */
+bool kernel_locks_are_held(struct kernel *kernel);
+
 int kernel_target_add(struct kernel *kernel, pid_t pid, struct error *err);
 /* The same for a process without its children, while the capture runs. Then calls `each` with the
  * states of all threads of the targets. */

@@ -18,10 +18,10 @@
 /* A wait that lasts through all looks is one that does not end by itself. */
 #define LOOKS 11
 #define BETWEEN_NS 10000000
-#define WAITS_MAX 64 /* of one look; threads that wait for the holder are among them */
+#define WAITS_MAX 64 /* of one look */
 
-/* A result holds for all files that are armed together. After a long look it holds for longer,
- * since the session waits for the look. */
+/* A result holds for all files that are armed together; that a lock is held, for longer, since the
+ * session waits for such a look. */
 #define FREE_NS 20000000ull
 #define HELD_NS 1000000000ull
 
@@ -49,25 +49,28 @@ static const char *call_name(int number)
 	return NULL;
 }
 
-/* Gets those that may hold a lock. There are none if the kernel does not tell. */
+/* Adds a thread that may hold a lock. Many may only wait for one. */
+static void wait_take(struct waits *waits, const struct waffle_mmap_lock_wait *wait)
+{
+	if (waits->count < WAITS_MAX && (wait->owner || call_name(wait->syscall)))
+		waits->list[waits->count++] = *wait;
+}
+
+/* Gets those that may hold a lock. There are none if the kernel does not tell. It gives whole
+ * records. */
 static void waits_read(struct waits *waits, struct kernel *kernel)
 {
+	struct waffle_mmap_lock_wait part[16];
 	int fd = iterator_open(kernel->bpf->progs.mmap_lock_waits);
-	size_t bytes = 0;
-	ssize_t len;
+	ssize_t len = 0;
 
-	while (fd >= 0 && bytes < sizeof(waits->list) &&
-	       (len = read(fd, (char *)waits->list + bytes, sizeof(waits->list) - bytes)) != 0) {
-		if (len < 0 && errno != EINTR && errno != EAGAIN)
-			break;
-		bytes += len > 0 ? (size_t)len : 0;
-	}
+	waits->count = 0;
+	while (fd >= 0 && ((len = read(fd, part, sizeof(part))) > 0 ||
+			   (len < 0 && (errno == EINTR || errno == EAGAIN))))
+		for (size_t i = 0; len > 0 && i < (size_t)len / sizeof(part[0]); i++)
+			wait_take(waits, &part[i]);
 	if (fd >= 0)
 		close(fd);
-	waits->count = 0;
-	for (size_t i = 0; i < bytes / sizeof(waits->list[0]); i++)
-		if (waits->list[i].owner || call_name(waits->list[i].syscall))
-			waits->list[waits->count++] = waits->list[i];
 }
 
 static bool has_wait(const struct waits *waits, const struct waffle_mmap_lock_wait *wait)
@@ -78,7 +81,7 @@ static bool has_wait(const struct waits *waits, const struct waffle_mmap_lock_wa
 	return false;
 }
 
-/* Leaves those of the first look that are waiting in all others, too. */
+/* Keeps only those of the first look that are waiting in all others, too. */
 static void waits_last(struct waits *waits, struct kernel *kernel)
 {
 	const struct timespec between = {.tv_nsec = BETWEEN_NS};
@@ -123,13 +126,18 @@ static void locks_look(struct kernel *kernel)
 	kernel->locks.until_ts = clock_monotonic_ns() + (holder ? HELD_NS : FREE_NS);
 }
 
+bool kernel_locks_are_held(struct kernel *kernel)
+{
+	if (clock_monotonic_ns() >= kernel->locks.until_ts)
+		locks_look(kernel);
+	return kernel->locks.pid;
+}
+
 int mmap_locks_check(struct kernel *kernel, const char *path, struct error *err)
 {
 	const struct mmap_lock_state *locks = &kernel->locks;
 
-	if (clock_monotonic_ns() >= locks->until_ts)
-		locks_look(kernel);
-	if (!locks->pid)
+	if (!kernel_locks_are_held(kernel))
 		return 0;
 	return error_set(err, EBUSY,
 			 "arming %s: thread %u of process %u (%.16s) is blocked%s%s%s and keeps "

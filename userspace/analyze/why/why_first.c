@@ -50,9 +50,8 @@ static bool asks_for_work(const struct why *why, const struct why_part *part)
 {
 	const struct model *model = why->model;
 	const struct why_step *steps = &why->steps.data[part->step];
-	const struct why_step *last = steps + part->step_count - 1;
 
-	return part->step_count > 1 && last->state == WAFFLE_THREAD_BLOCKED &&
+	return part->step_count > 1 && steps[part->step_count - 1].state == WAFFLE_THREAD_BLOCKED &&
 	       model->threads.data[steps[1].thread].pid != model->threads.data[steps->thread].pid &&
 	       why_request_is_for_work(model, part->span);
 }

@@ -39,10 +39,11 @@ static bool is_outside(const struct model *model, uint32_t thread)
 static uint32_t holder_of(const struct why *why, const struct why_part *part)
 {
 	const struct model *model = why->model;
-	const struct why_step *last = &why->steps.data[part->step + part->step_count - 1];
+	uint32_t wait = part->step_count ? why->steps.data[part->step + part->step_count - 1].wait
+					 : MODEL_NONE;
 	const struct store_object *object =
-		part->step_count && last->wait < model->waits.len
-			? store_reader_object(model->reader, model->waits.data[last->wait].object)
+		wait < model->waits.len
+			? store_reader_object(model->reader, model->waits.data[wait].object)
 			: NULL;
 	uint32_t number = object ? pipe_end_process(object->detail) : 0;
 	uint32_t pid = number ? store_pid_of(store_pid_host(object->pid), number) : 0;
@@ -50,7 +51,10 @@ static uint32_t holder_of(const struct why *why, const struct why_part *part)
 	uint32_t main = process < model->processes.len ? model->processes.data[process].main_thread
 						       : MODEL_NONE;
 
-	return main < model->threads.len && model_is_traced(model, main) ? 0 : pid;
+	return main < model->threads.len &&
+			       (model_is_traced(model, main) || model_is_own(model, main))
+		       ? 0
+		       : pid;
 }
 
 /* The process at which a part's chain ends, and that was not recorded; 0: there is none. */

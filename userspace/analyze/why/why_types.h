@@ -251,8 +251,9 @@ struct why_lock_time {
 	uint64_t ns;
 };
 
-/* How many locks of an instance are told apart; others are left out. */
-#define WHY_LOCKS_MAX 8
+/* How many locks of an instance are told apart, and how many are listed; others are left out. */
+#define WHY_LOCKS_MAX 64
+#define WHY_LOCKS_LISTED 8
 
 struct why_instance {
 	uint32_t span; /* MODEL_NONE: a thread in a window */

@@ -37,28 +37,33 @@ void lock_holders_close(struct lock_holders *holders)
 	free(holders);
 }
 
-/* The file as statx() shows it: some file systems (btrfs, overlayfs) have another device there. */
-static struct file_key file_of(const struct waffle_rec_lock_refusal *refusal, pid_t refused)
+/* Gets the file as statx() shows it: some file systems (btrfs, overlayfs) have another device
+ * there. False: the process that was refused has closed it, so the device is the kernel's. */
+static bool file_of(struct file_key *file, const struct waffle_rec_lock_refusal *refusal,
+		    pid_t refused)
 {
-	struct file_key key = {.ino = refusal->ino, .dev = refusal->dev}, shown;
+	struct file_key shown;
 	char kind[32];
+	bool open = descriptor_key(&shown, kind, sizeof(kind), refused, (int)refusal->object) &&
+		    shown.ino == refusal->ino;
 
-	return descriptor_key(&shown, kind, sizeof(kind), refused, (int)refusal->object) &&
-			       shown.ino == key.ino
-		       ? shown
-		       : key;
+	*file = open ? shown : (struct file_key){.ino = refusal->ino, .dev = refusal->dev};
+	return open;
 }
 
 static void holder_look(struct lock_holder *holder, const struct waffle_rec_lock_refusal *refusal,
 			pid_t refused)
 {
 	uint64_t begin = clock_monotonic_ns(), end;
-	struct file_key shown = file_of(refusal, refused);
+	struct file_key file;
+	bool known = file_of(&file, refusal, refused);
 
 	*holder = (struct lock_holder){.file = {.ino = refusal->ino, .dev = refusal->dev},
 				       .pid = refusal->holder_pid};
 	process_comm((pid_t)holder->pid, holder->comm);
-	holder->open = descriptor_is_open((pid_t)holder->pid, &shown, begin + SEARCH_NS);
+	holder->open = descriptor_is_open((pid_t)holder->pid, &file, begin + SEARCH_NS);
+	if (!holder->open && !known)
+		holder->open = -ENOENT;
 	end = clock_monotonic_ns();
 	holder->until_ts = end + AGAIN_NS + (end - begin) * AGAIN_TIMES;
 }

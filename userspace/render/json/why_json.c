@@ -451,12 +451,13 @@ static void by_cause_json(const struct why_json_printer *printer,
 
 static void locks_json(const struct why_json_printer *printer, const struct why_instance *instance)
 {
-	const struct why_lock_time *locks = &printer->why->locks.data[instance->lock];
 	uint64_t duration_ns = instance->to_ts - instance->from_ts;
+	const struct why_lock_time *locks;
 	struct json *json = printer->json;
 
 	if (!instance->lock_count)
 		return;
+	locks = &printer->why->locks.data[instance->lock];
 	json_key(json, "locks");
 	json_array_begin(json);
 	for (uint32_t i = 0; i < instance->lock_count; i++) {

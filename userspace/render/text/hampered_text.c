@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyze/hampered.h"
+#include "analyze/why/lookup/why_roots.h"
 #include "render/place.h"
 #include "util/terminal.h"
 #include "util/units.h"
@@ -25,7 +26,8 @@ static void print_one(FILE *out, const struct model *model, const struct hampere
 			"accept(), open() and the like fail with EMFILE\n",
 			hampered->descriptors);
 	else
-		fputs("is stopped since before the capture began\n", out);
+		fprintf(out, "has been stopped since before %s\n",
+			why_recorded_text(model, hampered->thread));
 }
 
 bool hampered_print(const struct model *model, bool colour, FILE *out)

@@ -173,10 +173,8 @@ static void put_since(const struct hang_printer *printer, const struct model_ope
 	char text[UNITS_TEXT];
 
 	if (wait->before) {
-		fputs(why_is_of_waker(printer->model, wait->thread)
-			      ? ", since before it was recorded"
-			      : ", since before the capture began",
-		      printer->out);
+		fprintf(printer->out, ", since before %s",
+			why_recorded_text(printer->model, wait->thread));
 		return;
 	}
 	fprintf(printer->out, ", since %s, for ",
@@ -310,9 +308,10 @@ static void print_deadlock(const struct hang_printer *printer, const struct why_
 	fputs(deadlock->perhaps ? "may be a deadlock: " : "deadlock: ", printer->out);
 	put_cycle(printer, deadlock);
 	fputs(deadlock->count == 1 ? ": it waits for what it holds itself\n"
-	      : deadlock->perhaps  ? ": each waits at a pipe or for a lock that only the next one "
-				     "holds, or for its end; only a signal can end that\n"
-				   : ": each waits for what the next one holds\n",
+	      : deadlock->perhaps
+		      ? ": each waits for the next one, at a pipe, for a lock or for its "
+			"exit; only a signal can end that\n"
+		      : ": each waits for what the next one holds\n",
 	      printer->out);
 	paint(printer, TERMINAL_END);
 	for (; shown < deadlock->count && (printer->view->all || shown < CYCLE_SHOWN); shown++) {

@@ -366,12 +366,14 @@ static bool shows_lock(const struct why_part *first, const struct why_lock_time 
 static void print_locks(const struct why_printer *printer, const struct why_instance *instance)
 {
 	const struct why *why = printer->why;
-	const struct why_lock_time *locks = &why->locks.data[instance->lock];
 	uint64_t whole = instance->to_ts - instance->from_ts;
+	const struct why_lock_time *locks;
 	char share[UNITS_TEXT];
 
-	if (!instance->lock_count || !instance->part_count || locks->ns < whole / LOCK_PARTS ||
-	    shows_lock(&why->parts.data[instance->part], locks))
+	if (!instance->lock_count || !instance->part_count)
+		return;
+	locks = &why->locks.data[instance->lock];
+	if (locks->ns < whole / LOCK_PARTS || shows_lock(&why->parts.data[instance->part], locks))
 		return;
 	fputs("  in waits for locks:", printer->out);
 	for (uint32_t i = 0; i < instance->lock_count && locks[i].ns >= whole / LOCK_PARTS; i++) {
@@ -586,9 +588,11 @@ static void print_order(const struct why_printer *printer, const struct why_inst
 		idle |= !parts[i].capture;
 	}
 	if (idle)
-		fputs("  listed after what delays, whatever its share: idle time\n", printer->out);
+		fputs("  idle time, cpu-contention and unknown are listed after other causes, "
+		      "whatever their share\n",
+		      printer->out);
 	if (capture)
-		fputs("  listed last, whatever its share: what the capture itself took\n",
+		fputs("  what the capture itself took is listed last, whatever its share\n",
 		      printer->out);
 }
 

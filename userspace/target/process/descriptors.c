@@ -384,7 +384,7 @@ int descriptor_is_open(pid_t pid, const struct file_key *key, uint64_t until_ns)
 {
 	struct dirent *entry;
 	struct statx info;
-	int result = 0;
+	int result = 0, unknown = 0;
 	char path[64];
 	DIR *folder;
 
@@ -393,16 +393,20 @@ int descriptor_is_open(pid_t pid, const struct file_key *key, uint64_t until_ns)
 	if (!folder)
 		return errno == ENOENT ? 0 : -errno;
 	while (!result && (entry = readdir(folder))) {
+		int error;
+
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
-		if (!file_know(dirfd(folder), entry->d_name, &info) && info.stx_ino == key->ino &&
-		    dev_of_file(&info) == key->dev)
+		error = file_know(dirfd(folder), entry->d_name, &info);
+		if (error && error != -ENOENT) /* such as a FUSE file of another user */
+			unknown = error;
+		if (!error && info.stx_ino == key->ino && dev_of_file(&info) == key->dev)
 			result = 1;
 		else if (clock_monotonic_ns() >= until_ns)
 			result = -ETIME;
 	}
 	closedir(folder);
-	return result;
+	return result ?: unknown;
 }
 
 int descriptor_find(struct descriptor *found, pid_t pid, int fd, const struct file_key *key)
@@ -440,6 +444,17 @@ bool descriptor_is_unaccepted(const char *detail)
 bool descriptor_is_among(const char *detail)
 {
 	return text_begins(detail, "tcp ") && strstr(detail, DESCRIPTOR_AMONG);
+}
+
+const char *descriptor_list(const char *name)
+{
+	const char *text = name + strspn(name, "0123456789");
+
+	if (text_begins(name, DESCRIPTOR_MANY))
+		return name + strlen(DESCRIPTOR_MANY);
+	return text > name && text_begins(text, " " DESCRIPTOR_LIST)
+		       ? text + strlen(" " DESCRIPTOR_LIST)
+		       : NULL;
 }
 
 bool descriptor_is_epoll(const char *name)

@@ -53,6 +53,10 @@ struct descriptor {
 /* How the name of a list begins of which only the first descriptors are known. */
 #define DESCRIPTOR_MANY "many " DESCRIPTOR_LIST
 
+/* The descriptors in the name of a list, separated by ", ". NULL: it is no list: the name of a file
+ * may contain the same words. */
+const char *descriptor_list(const char *name);
+
 /* Reads the key of an open descriptor of a process, and of an anonymous inode the name:
  * "[eventfd]". `kind` is empty for other files. False: it is not open. */
 bool descriptor_key(struct file_key *key, char *kind, size_t size, pid_t pid, int fd);

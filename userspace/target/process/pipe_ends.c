@@ -23,6 +23,7 @@
 #define READ_END "read end of "
 #define SEVERAL_ENDS "other ends of "
 #define LOCKED_BY "locked by "
+#define AND_DESCENDANTS ", and its descendants "
 
 #define NAMED 3 /* so many holders are named */
 #define ANCESTORS_MAX 64
@@ -205,7 +206,7 @@ static void holders_put(char *text, size_t size, const struct pipe_end *end, con
 	text[0] = '\0';
 	if (one)
 		len = snprintf(text, size, "%s" OF_PROCESS "%d, %s%s", what, end->holders[0].pid,
-			       end->holders[0].comm, end->family ? ", and its descendants " : "");
+			       end->holders[0].comm, end->family ? AND_DESCENDANTS : "");
 	else if (end->count)
 		len = snprintf(text, size, "%s%u processes: ", what, end->count);
 	if (end->count > 1 && len < (int)size)
@@ -265,6 +266,13 @@ static const char *holders_in(const char *text)
 bool pipe_end_is_described(const char *text)
 {
 	return holders_in(text);
+}
+
+bool pipe_end_is_shared(const char *text)
+{
+	const char *holders = holders_in(text);
+
+	return holders && strstr(holders, AND_DESCENDANTS);
 }
 
 uint32_t pipe_end_process(const char *text)

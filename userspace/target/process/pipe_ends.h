@@ -58,5 +58,7 @@ bool pipe_end_is_described(const char *text);
 /* The only process in such a text, which may follow the type of the file: "ext4, locked by process
  * 4711, sh"; 0: none. */
 uint32_t pipe_end_process(const char *text);
+/* Whether that process has descendants that hold the same. */
+bool pipe_end_is_shared(const char *text);
 
 #endif

@@ -191,6 +191,13 @@ static struct why_verdict earlier_or(const struct why_walk *walk, const struct w
 	return earlier.kind == WHY_VERDICT_NONE ? verdict : earlier;
 }
 
+/* Whether nobody else can release the lock of a file: another thread of the process, or a
+ * descendant that has inherited it. */
+static bool is_only_holder(const struct why_blocked *blocked, bool alone)
+{
+	return alone && !pipe_end_is_shared(blocked->facts.object->detail);
+}
+
 #define ALONE_TEXT "no other process holds the other end"
 #define MUTUAL_PIPES_TEXT "the chain of pipes leads back to it"
 #define MUTUAL_SOCKETS_TEXT "the chain of connections leads back to it"
@@ -207,7 +214,8 @@ static struct why_verdict at_peer(struct why_walk *walk, struct why_blocked *blo
 				      : MUTUAL_PIPES_TEXT;
 	struct why_step *step = &walk->path[walk->depth - 1];
 	const struct model_open_wait *wait = model_open_wait_of(walk->model, blocked->thread);
-	enum why_grade grade = lock && wait && owner_is_old(walk->model, peer, wait)
+	enum why_grade grade = lock && wait && is_only_holder(blocked, alone) &&
+					       owner_is_old(walk->model, peer, wait)
 				       ? WHY_GRADE_CERTAIN
 				       : WHY_GRADE_LIKELY;
 	struct why_verdict verdict = socket ? why_blocked_for_answer(walk, blocked) : WHY_UNDECIDED;

@@ -4,6 +4,7 @@
 
 #include "analyze/why/lookup/why_at_end.h"
 #include "analyze/why/parts/why_connections.h"
+#include "analyze/why/parts/why_sums.h"
 
 /* A client has another connection for each request. */
 static bool is_same_object(const struct why_walk *walk, uint32_t a, uint32_t b)
@@ -34,38 +35,69 @@ static bool is_alike(const struct why_walk *walk, const struct why_blocked *bloc
 	       why_wait_at_end(walk, own->wait, timed) != MODEL_NONE;
 }
 
-static bool is_same_cause(const struct why_sum *a, const struct why_sum *b)
+/* Time of earlier waits that are like an open one. */
+struct earlier {
+	const struct why_sum *most;
+	uint64_t longest_ns, all_ns;
+	uint64_t cause_ns;  /* with the cause and the culprit of `most` */
+	uint64_t object_ns; /* of that: for the same thing */
+};
+
+static void add_longest(struct earlier *earlier, const struct why_walk *walk,
+			const struct why_sum *sum)
 {
-	return a->part.cause == b->part.cause && a->part.thread == b->part.thread;
+	const struct why_step *own = &walk->chains.data[sum->chain].steps[0];
+
+	earlier->all_ns += sum->part.ns;
+	if (own->to_ts - own->from_ts > earlier->longest_ns)
+		earlier->longest_ns = own->to_ts - own->from_ts;
+	if (!earlier->most || sum->part.ns > earlier->most->part.ns)
+		earlier->most = sum;
+}
+
+static void add_same(struct earlier *earlier, const struct why_walk *walk,
+		     const struct why_sum *sum)
+{
+	const struct why_part *part = &sum->part, *most = &earlier->most->part;
+
+	if (part->cause != most->cause || part->thread != most->thread)
+		return;
+	earlier->cause_ns += part->ns;
+	if (part->object == most->object || is_same_object(walk, part->object, most->object))
+		earlier->object_ns += part->ns;
+}
+
+static struct earlier earlier_of(const struct why_walk *walk, const struct why_blocked *blocked)
+{
+	struct earlier earlier = {NULL};
+
+	for (size_t i = 0; i < walk->sums.len; i++)
+		if (is_alike(walk, blocked, &walk->sums.data[i]))
+			add_longest(&earlier, walk, &walk->sums.data[i]);
+	for (size_t i = 0; earlier.most && i < walk->sums.len; i++)
+		if (is_alike(walk, blocked, &walk->sums.data[i]))
+			add_same(&earlier, walk, &walk->sums.data[i]);
+	return earlier;
 }
 
 struct why_verdict why_blocked_as_earlier(const struct why_walk *walk,
 					  const struct why_blocked *blocked)
 {
-	uint64_t longest_ns = 0, all_ns = 0, same_ns = 0;
-	const struct why_sum *most = NULL;
+	const struct why_part *most;
+	struct earlier earlier;
 
 	if (blocked->link || !blocked->interval->open || !blocked->wait || walk->no_chains)
 		return WHY_UNDECIDED;
-	for (size_t i = 0; i < walk->sums.len; i++) {
-		const struct why_sum *sum = &walk->sums.data[i];
-		const struct why_step *own = &walk->chains.data[sum->chain].steps[0];
-
-		if (!is_alike(walk, blocked, sum))
-			continue;
-		all_ns += sum->part.ns;
-		if (own->to_ts - own->from_ts > longest_ns)
-			longest_ns = own->to_ts - own->from_ts;
-		if (!most || sum->part.ns > most->part.ns)
-			most = sum;
-	}
-	for (size_t i = 0; most && i < walk->sums.len; i++)
-		if (is_same_cause(&walk->sums.data[i], most) &&
-		    is_alike(walk, blocked, &walk->sums.data[i]))
-			same_ns += walk->sums.data[i].part.ns;
-	if (!most || most->part.cause == WHY_UNKNOWN || same_ns <= all_ns / 2 ||
-	    longest_ns < blocked->to - blocked->from)
+	earlier = earlier_of(walk, blocked);
+	if (!earlier.most || earlier.most->part.cause == WHY_UNKNOWN ||
+	    earlier.longest_ns < blocked->to - blocked->from)
 		return WHY_UNDECIDED;
-	return (struct why_verdict){.kind = WHY_VERDICT_JOIN,
-				    .sum = (uint32_t)(most - walk->sums.data)};
+	most = &earlier.most->part;
+	if (earlier.object_ns > earlier.all_ns / 2)
+		return (struct why_verdict){.kind = WHY_VERDICT_JOIN,
+					    .sum = (uint32_t)(earlier.most - walk->sums.data)};
+	/* A server that reads another file for each request is the culprit, but no file is. */
+	return earlier.cause_ns > earlier.all_ns / 2
+		       ? why_verdict_end(walk, most->cause, WHY_GRADE_LIKELY, most->thread, 0)
+		       : WHY_UNDECIDED;
 }

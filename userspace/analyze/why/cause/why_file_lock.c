@@ -105,8 +105,8 @@ void why_file_lock_describe(struct why_walk *walk, const struct why_blocked *blo
 				model_pid_real(model, model->threads.data[blocked->holder].tid));
 	else if (blocked->file_lock->former && len < (int)sizeof(text))
 		len += snprintf(text + len, sizeof(text) - (size_t)len,
-				", which a process had taken whose number was %u: none of that "
-				"number has the file open now",
+				", taken by a process with the number %u, which does not have the "
+				"file open any more",
 				blocked->file_lock->former);
 	if (len < (int)sizeof(text))
 		step->meaning = strtab_put(walk->why->texts, text, (size_t)len);

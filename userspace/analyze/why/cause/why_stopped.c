@@ -11,6 +11,7 @@
 #include "analyze/why/lookup/why_lookup.h"
 #include "analyze/why/lookup/why_peers.h"
 #include "analyze/why/lookup/why_peers_wait.h"
+#include "analyze/why/lookup/why_roots.h"
 #include "analyze/why/parts/why_sums.h"
 #include "analyze/why/why_verdict.h"
 #include "analyze/why/why_walk_types.h"
@@ -154,8 +155,8 @@ struct why_verdict why_blocked_end_held(struct why_walk *walk, const struct why_
 }
 
 /* The process that waits for a stopped one is not the one that is stopped: "memcached (4711), which
- * is stopped since before the capture began", or with the tracer as the culprit "which has stopped
- * memcached (4711)". */
+ * has been stopped since before the capture began", or with the tracer as the culprit "which has
+ * stopped memcached (4711)". */
 static uint32_t stopped_text(struct why_walk *walk, const struct why_blocked *blocked,
 			     bool has_tracer)
 {
@@ -164,11 +165,13 @@ static uint32_t stopped_text(struct why_walk *walk, const struct why_blocked *bl
 	const char *name = model_thread_name(model, blocked->thread);
 	uint32_t tid = model_pid_real(model, model->threads.data[blocked->thread].tid);
 	char text[128];
-	int len =
-		has_tracer
-			? snprintf(text, sizeof(text), "which has stopped %.64s (%u)", name, tid)
-			: snprintf(text, sizeof(text), "%.64s (%u), which is stopped%s", name, tid,
-				   wait && wait->before ? " since before the capture began" : "");
+	int len = has_tracer
+			  ? snprintf(text, sizeof(text), "which has stopped %.64s (%u)", name, tid)
+		  : wait && wait->before
+			  ? snprintf(text, sizeof(text),
+				     "%.64s (%u), which has been stopped since before %s", name,
+				     tid, why_recorded_text(model, blocked->thread))
+			  : snprintf(text, sizeof(text), "%.64s (%u), which is stopped", name, tid);
 
 	return strtab_put(walk->why->texts, text, (size_t)len);
 }

@@ -11,42 +11,54 @@
 #include "util/memory.h"
 #include "util/syscall_names.h"
 
-/* The number of living threads by process. */
-static void count_threads(struct map *counts, const struct model *model)
+#define SEVERAL (MAP_NONE - 1)
+
+/* The only living thread of each process, or SEVERAL. */
+static void threads_find(struct map *only, const struct model *model)
 {
-	for (size_t i = 0; i < model->threads.len; i++) {
+	for (uint32_t i = 0; i < model->threads.len; i++) {
 		const struct model_thread *thread = &model->threads.data[i];
-		uint32_t count = map_get(counts, thread->pid);
 
 		if (why_hang_is_alive(thread))
-			map_put(counts, thread->pid, count == MAP_NONE ? 1 : count + 1);
+			map_put(only, thread->pid,
+				map_get(only, thread->pid) == MAP_NONE ? i : SEVERAL);
 	}
+}
+
+static uint32_t only_thread(const struct map *only, uint32_t pid)
+{
+	uint32_t thread = map_get(only, pid);
+
+	return thread == SEVERAL || thread == MAP_NONE ? MODEL_NONE : thread;
+}
+
+static const char *awaited_detail(const struct model *model, const struct model_open_wait *wait)
+{
+	const struct store_object *object = store_reader_object(model->reader, wait->object);
+
+	return object ? object->detail : "";
 }
 
 /* The only thread of the only process that holds what a wait is for; MODEL_NONE: it is not known.
  */
-static uint32_t holder_of(const struct model *model, const struct map *counts,
+static uint32_t holder_of(const struct model *model, const struct map *only,
 			  const struct model_open_wait *wait)
 {
 	const struct store_object *object = store_reader_object(model->reader, wait->object);
-	uint32_t number = object ? pipe_end_process(object->detail) : 0;
-	uint32_t pid = number ? store_pid_of(store_pid_host(object->pid), number) : 0;
-	uint32_t process = pid ? map_get(&model->pids, pid) : MAP_NONE;
+	uint32_t number = pipe_end_process(awaited_detail(model, wait));
 
-	return process < model->processes.len && map_get(counts, pid) == 1
-		       ? model->processes.data[process].main_thread
-		       : MODEL_NONE;
+	return number ? only_thread(only, store_pid_of(store_pid_host(object->pid), number))
+		      : MODEL_NONE;
 }
 
 /* The only thread of the only child that a wait is for; MODEL_NONE: it is not known. */
 static uint32_t child_of(const struct why_hangs *hangs, const struct model *model,
-			 const struct map *counts, const struct model_open_wait *wait)
+			 const struct map *only, const struct model_open_wait *wait)
 {
 	uint32_t children[WHY_CHILDREN];
 
-	return why_hang_children(hangs, model, wait, children) == 1 &&
-			       map_get(counts, model->threads.data[children[0]].pid) == 1
-		       ? children[0]
+	return why_hang_children(hangs, model, wait, children) == 1
+		       ? only_thread(only, model->threads.data[children[0]].pid)
 		       : MODEL_NONE;
 }
 
@@ -71,25 +83,25 @@ static bool has_no_timeout(const struct model *model, const struct model_open_wa
 /* The thread of another process that has to end a wait; MODEL_NONE: it is not known. A thread that
  * is stopped waits to be continued. */
 static uint32_t ender_of(const struct why_hangs *hangs, const struct model *model,
-			 const struct map *counts, const struct model_open_wait *wait,
+			 const struct map *only, const struct model_open_wait *wait,
 			 const char *call)
 {
 	if (wait->task_state & (WAFFLE_TASK_STOPPED | WAFFLE_TASK_TRACED))
 		return MODEL_NONE;
 	if (wait_call_of(call) == WAIT_CALL_FILE_LOCK)
-		return holder_of(model, counts, wait);
+		return holder_of(model, only, wait);
 	if (wait->ts - wait->from_ts < WHY_STANDSTILL_NS)
 		return MODEL_NONE;
 	if (wait_call_of(call) == WAIT_CALL_CHILD)
-		return child_of(hangs, model, counts, wait);
-	return has_no_timeout(model, wait, call) ? holder_of(model, counts, wait) : MODEL_NONE;
+		return child_of(hangs, model, only, wait);
+	return has_no_timeout(model, wait, call) ? holder_of(model, only, wait) : MODEL_NONE;
 }
 
 void why_ends_find(struct why_hangs *hangs, const struct model *model)
 {
-	struct map counts = {0};
+	struct map only = {0};
 
-	count_threads(&counts, model);
+	threads_find(&only, model);
 	for (size_t i = 0; i < hangs->waits.len; i++) {
 		struct why_hung *hung = &hangs->waits.data[i];
 		const struct model_open_wait *wait = &model->open_waits.data[hung->wait];
@@ -98,13 +110,15 @@ void why_ends_find(struct why_hangs *hangs, const struct model *model)
 		if (hung->awaits != WHY_AWAITS_UNKNOWN || wait->syscall < 0)
 			continue;
 		call = syscall_name(model->meta->machine, wait->syscall);
-		hung->owner = ender_of(hangs, model, &counts, wait, call);
+		hung->owner = ender_of(hangs, model, &only, wait, call);
 		if (hung->owner == MODEL_NONE)
 			continue;
-		hung->sure = wait_call_of(call) == WAIT_CALL_FILE_LOCK;
+		/* A descendant that has inherited the lock may release it as well. */
+		hung->sure = wait_call_of(call) == WAIT_CALL_FILE_LOCK &&
+			     !pipe_end_is_shared(awaited_detail(model, wait));
 		hung->awaits = hung->sure ? WHY_AWAITS_LOCK : WHY_AWAITS_PROCESS;
 	}
-	map_free(&counts);
+	map_free(&only);
 }
 
 void why_ends_check(struct why_hangs *hangs)

@@ -34,7 +34,7 @@ static bool part_take(struct listed *connection, const char *part, size_t len)
 
 const char *why_connection_of(const struct store_object *object, size_t *len)
 {
-	const char *part = strstr(object->name, DESCRIPTOR_LIST);
+	const char *part = descriptor_list(object->name);
 	struct listed connection = {0};
 
 	*len = 0;
@@ -44,7 +44,7 @@ const char *why_connection_of(const struct store_object *object, size_t *len)
 	}
 	if (text_begins(object->name, DESCRIPTOR_MANY))
 		return "";
-	for (part += strlen(DESCRIPTOR_LIST); *part;) {
+	while (*part) {
 		size_t part_len = strcspn(part, ",");
 
 		if (!part_take(&connection, part, part_len))

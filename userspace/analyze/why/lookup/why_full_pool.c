@@ -38,6 +38,7 @@ struct pool_stack {
 	const struct pool_row *row; /* NULL: it is of no pool */
 	bool idle[ROWS];            /* whether the function of that name is on it */
 	bool python;                /* functions of Python were called by that of the row */
+	bool named;                 /* it has a function with a name */
 };
 
 static bool is_of_row(const struct stack_frame *frame, const struct pool_row *row)
@@ -60,6 +61,7 @@ static void take_frame(const struct stack_frame *frame, void *arg)
 			stack->idle[i] |= !strcmp(frame->function, rows[i].idle);
 	}
 	stack->python |= !stack->row && stack_frame_is_python(frame);
+	stack->named |= frame->function != NULL;
 }
 
 static struct pool_stack stack_of(const struct why_walk *walk, uint32_t number, uint64_t ts)
@@ -105,8 +107,10 @@ struct members {
 static bool take_stack(const struct why_walk *walk, struct pool_thread *thread, uint32_t stack,
 		       uint64_t ts)
 {
-	thread->unknown &= !stack;
-	thread->row = stack_of(walk, stack, ts).row;
+	const struct pool_stack known = stack_of(walk, stack, ts);
+
+	thread->unknown &= !known.named;
+	thread->row = known.row;
 	return thread->row;
 }
 

@@ -488,7 +488,7 @@ static bool watches_listener(const struct why_walk *walk, const char *watched)
 
 bool why_is_of_server(struct why_walk *walk, const struct store_object *object, uint32_t pid)
 {
-	const char *list = strstr(object->name, DESCRIPTOR_LIST);
+	const char *list = descriptor_list(object->name) ?: "";
 
 	if (descriptor_is_epoll(object->name))
 		return watches_listener(walk, object->detail) && !why_is_asker(walk, pid);
@@ -497,7 +497,7 @@ bool why_is_of_server(struct why_walk *walk, const struct store_object *object, 
 		return text_begins(object->detail, "unix ") ||
 		       is_of_any_client(object->detail, strlen(object->detail)) ||
 		       why_socket_side(walk, object) == WHY_SIDE_SERVER;
-	for (list = list ? list + strlen(DESCRIPTOR_LIST) : ""; *list;) {
+	while (*list) {
 		size_t len = strcspn(list, ",");
 
 		if (is_of_any_client(list, len))

@@ -157,7 +157,8 @@ static bool find_period(struct why_walk *walk, const struct model_quota *quota, 
 	size_t first = lower_bound(len, i, users[i].cgroup < quota->cgroup);
 	uint64_t periods;
 
-	if (!quota->period_ns || !quota->quota_ns)
+	/* A group without a quota has the largest one (RUNTIME_INF). */
+	if (!quota->period_ns || !quota->quota_ns || quota->quota_ns > UINT64_MAX / PERIODS_MAX)
 		return false;
 	periods = (to_ts - from_ts + quota->period_ns - 1) / quota->period_ns;
 	if (!periods || periods > PERIODS_MAX || to_ts < periods * quota->period_ns)

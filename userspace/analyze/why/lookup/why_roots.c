@@ -20,6 +20,11 @@ bool why_is_of_waker(const struct model *model, uint32_t thread)
 	return process && process->waker_ts;
 }
 
+const char *why_recorded_text(const struct model *model, uint32_t thread)
+{
+	return why_is_of_waker(model, thread) ? "it was recorded" : "the capture began";
+}
+
 bool why_is_recorded_at(const struct model *model, uint32_t thread, uint64_t ts)
 {
 	const struct model_process *process;

@@ -12,6 +12,8 @@ bool why_is_of_root(const struct model *model, uint32_t thread);
 /* Whether the thread's process was not named, nor is a child of one that was: STORE_WAKER. It is
  * recorded only to follow waits into it, and nothing of it is explained by itself. */
 bool why_is_of_waker(const struct model *model, uint32_t thread);
+/* Since when the thread is recorded: "the capture began", or of a waker "it was recorded". */
+const char *why_recorded_text(const struct model *model, uint32_t thread);
 /* Whether the thread is recorded, and was so already at that time. */
 bool why_is_recorded_at(const struct model *model, uint32_t thread, uint64_t ts);
 

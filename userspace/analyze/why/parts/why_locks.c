@@ -42,7 +42,8 @@ void why_locks_take(struct why *why, struct why_walk *walk, struct why_instance 
 {
 	qsort(walk->locks, walk->lock_count, sizeof(*walk->locks), by_time);
 	instance->lock = (uint32_t)why->locks.len;
-	instance->lock_count = walk->lock_count;
-	for (uint32_t i = 0; i < walk->lock_count; i++)
+	instance->lock_count =
+		walk->lock_count < WHY_LOCKS_LISTED ? walk->lock_count : WHY_LOCKS_LISTED;
+	for (uint32_t i = 0; i < instance->lock_count; i++)
 		vec_add(&why->locks, walk->locks[i]);
 }

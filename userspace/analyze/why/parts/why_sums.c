@@ -318,6 +318,9 @@ void why_walk_join(struct why_walk *walk, const struct why_verdict *verdict)
 	struct why_sum *sum = &walk->sums.data[verdict->sum];
 	uint64_t ns = last->to_ts - last->from_ts;
 
+	why_locks_add(walk,
+		      &(struct why_verdict){.cause = sum->part.cause, .object = sum->part.object},
+		      ns);
 	sum->part.through_ns += sum->part.through_ns > sum->part.ns / 2 ? ns : 0;
 	sum->part.ns += ns;
 	sum->part.open_ns += ns;

@@ -616,7 +616,7 @@ static bool is_socket_to(const struct why_walk *walk, const struct why_sum *sum)
 	if (!is_other(walk, sum) || sum->part.objects > 1 || sum->part.connections)
 		return false;
 	return descriptor_is_socket(object) ? !strstr(object, DESCRIPTOR_AFTER)
-					    : strstr(object, DESCRIPTOR_LIST) != NULL;
+					    : descriptor_list(object) != NULL;
 }
 
 static const struct sum_folding fold_sockets = {.apart = 1,

@@ -168,7 +168,9 @@ static struct why_verdict contention_in_pool(struct why_walk *walk, const struct
 	    !why_pool_works_for(walk, walk->path[walk->depth - 2].thread, of->thread,
 				part->culprit))
 		return WHY_UNDECIDED;
-	verdict = why_verdict_end(walk, WHY_USER_WORK, part->grade, of->thread, of->link->object);
+	verdict =
+		why_verdict_end(walk, WHY_USER_WORK, why_grade_least(part->grade, WHY_GRADE_LIKELY),
+				of->thread, of->link->object);
 	verdict.pool_wait = true;
 	return verdict;
 }
@@ -429,7 +431,8 @@ static void walk_timer(struct why_walk *walk, const struct why_stretch *stretch,
 		*step = whole;
 		step->from_ts = from;
 		step->to_ts = part.until;
-		if (part.rank != WHY_PROGRAM_CALL || why_walk_is_on_path(walk, part.thread)) {
+		if (part.rank != WHY_PROGRAM_CALL || part.unsure ||
+		    why_walk_is_on_path(walk, part.thread)) {
 			why_walk_add(walk, timer);
 			continue;
 		}
