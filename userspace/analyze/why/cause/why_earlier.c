@@ -69,7 +69,7 @@ static void add_same(struct earlier *earlier, const struct why_walk *walk,
 
 static struct earlier earlier_of(const struct why_walk *walk, const struct why_blocked *blocked)
 {
-	struct earlier earlier = {NULL};
+	struct earlier earlier = {.most = NULL};
 
 	for (size_t i = 0; i < walk->sums.len; i++)
 		if (is_alike(walk, blocked, &walk->sums.data[i]))
