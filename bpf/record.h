@@ -297,6 +297,7 @@ struct waffle_rec_switch {
 /* A hard or soft interrupt on the waker's CPU woke next, not waker_tid itself. */
 #define WAFFLE_SWITCH_WAKER_HARDIRQ 8u
 #define WAFFLE_SWITCH_WAKER_SOFTIRQ 16u
+#define WAFFLE_SWITCH_WAKER_INTERRUPT (WAFFLE_SWITCH_WAKER_HARDIRQ | WAFFLE_SWITCH_WAKER_SOFTIRQ)
 #define WAFFLE_SWITCH_PREEMPTED 32u /* prev was still runnable */
 #define WAFFLE_SWITCH_NEW 64u       /* the wake-up is the thread's creation */
 /* The next thread stayed on one run queue while it was runnable. If the bit is not set, the

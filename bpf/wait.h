@@ -218,7 +218,7 @@ static __always_inline struct task_struct *task_untrusted(struct task_struct *ta
 						: task;
 }
 
-#define QUOTA_LEVELS 4 /* of cgroups, whose quotas count */
+#define QUOTA_LEVELS 4 /* a cgroup and its parents whose quotas are looked at */
 
 /* The time for which the cgroups of a task have been throttled, summed over all CPUs and levels. */
 static __always_inline __u64 throttled_ns(struct task_struct *task)

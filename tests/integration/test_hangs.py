@@ -718,15 +718,21 @@ while poll.poll():
 """
 
 
-def test_a_process_and_its_child_with_full_pipes_may_be_in_a_deadlock(waffle, start):
-    """As Ruby's IO.popen("r+") polls the pipe, and an eventfd that only itself could write to."""
-    program = start(sys.executable, "-c", FULL_PIPES)
+def text_of_deadlock_with_cat(waffle, start, script):
+    """What `why` says of a script that prints the number of its child `cat`, with which it may be in a deadlock."""
+    program = start(sys.executable, "-c", script)
     child = int(program.until("child"))
     time.sleep(0.5)
     path = waffle.path()
     waffle.ok("attach", "--pid", program.pid, "--tree", "--duration", "300ms", "-o", path, "--no-report")
     text = waffle.ok("why", path).stdout
     assert text.startswith("may be a deadlock: ") and f" → cat ({child}) → " in text.splitlines()[0], text
+    return text
+
+
+def test_a_process_and_its_child_with_full_pipes_may_be_in_a_deadlock(waffle, start):
+    """As Ruby's IO.popen("r+") polls the pipe, and an eventfd that only itself could write to."""
+    text = text_of_deadlock_with_cat(waffle, start, FULL_PIPES)
     first = next(line for line in text.splitlines() if line.startswith("   1. "))
     assert first.split()[5:7] == ["pipe", "likely"], text
 
@@ -741,13 +747,7 @@ child.wait()
 
 def test_a_process_that_waits_for_its_child_and_never_reads_may_be_in_a_deadlock(waffle, start):
     """The manual of Popen.wait() warns of this one."""
-    program = start(sys.executable, "-c", WAITS_BEFORE_IT_READS)
-    child = int(program.until("child"))
-    time.sleep(0.5)
-    path = waffle.path()
-    waffle.ok("attach", "--pid", program.pid, "--tree", "--duration", "300ms", "-o", path, "--no-report")
-    text = waffle.ok("why", path).stdout
-    assert text.startswith("may be a deadlock: ") and f" → cat ({child}) → " in text.splitlines()[0], text
+    text_of_deadlock_with_cat(waffle, start, WAITS_BEFORE_IT_READS)
 
 
 HOLDER_DIED = """

@@ -91,7 +91,7 @@ static void test_the_first_wait_of_an_added_thread_began_when_it_was_added(void 
 	wakers_close(wakers);
 }
 
-/* What began before the capture counts from its begin on. */
+/* A wait that began before the capture counts only from the capture's begin on. */
 static void test_waits_from_before_the_begin_count_from_there(void **state)
 {
 	struct wakers *wakers = begin();

@@ -281,20 +281,13 @@ static void add_connection(struct capture *capture)
 
 static void add_command(struct capture *capture, const char *name)
 {
-	const struct site_info site = {.name = name,
-				       .category = "request",
-				       .file = "",
-				       .func = "",
-				       .object = "",
-				       .kind = WAFFLE_SITE_SPAN};
 	struct waffle_rec_span_end end = {
 		.rec = {CAPTURE_START + 9 * MS, 20, WAFFLE_REC_SPAN_END, 0},
 		.span_id = 1,
 		.tgid = 20,
 		.site = SITE_REQUEST};
-	struct error err = ERROR_INIT;
 
-	capture_must(store_writer_add_site(capture->writer, &site, &err), err);
+	add_request_site_named(capture, name);
 	capture_hit_of(capture, CAPTURE_START + 300, 20, 20, SITE_REQUEST, 1, 0, 0, NULL);
 	capture_add(capture, &end);
 }
@@ -334,7 +327,7 @@ static uint32_t explained_of(const char *command)
 
 #define NOBODY UINT32_MAX
 
-/* What thread 10 does for 8 of 10 ms, while thread 40 is the busiest one. */
+/* Thread 10 does this for 8 of 10 ms, while thread 40 is the busiest one. */
 struct beside {
 	int call;
 	uint32_t waker;  /* 0: its own timer; NOBODY: it waits to the end */

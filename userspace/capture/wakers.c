@@ -11,8 +11,6 @@
 #define PROCESSES_MAX 1024
 #define LEFT_MAX 4096 /* a power of two */
 
-#define BY_INTERRUPT (WAFFLE_SWITCH_WAKER_HARDIRQ | WAFFLE_SWITCH_WAKER_SOFTIRQ)
-
 struct waker {
 	pid_t pid;
 	bool done; /* it was returned */
@@ -106,7 +104,7 @@ static void switch_note(struct wakers *wakers, const struct waffle_rec_switch *s
 		wakers->left[sw->rec.tid & (LEFT_MAX - 1)] =
 			(struct left){.ts = sw->rec.ts, .tid = sw->rec.tid};
 	if (sw->flags & WAFFLE_SWITCH_NEXT_TRACED && sw->flags & WAFFLE_SWITCH_WOKEN &&
-	    !(sw->flags & (BY_INTERRUPT | WAFFLE_SWITCH_NEW)))
+	    !(sw->flags & (WAFFLE_SWITCH_WAKER_INTERRUPT | WAFFLE_SWITCH_NEW)))
 		wait_note(wakers, sw, begin_ts);
 }
 

@@ -118,7 +118,7 @@ static void write_wake(struct json *json, const struct model *model, const struc
 	json_field_u64(json, "start_ns", wake->ts);
 	args_begin(json);
 	write_thread(json, model, wake->woken, "woken");
-	if (wake->flags & (WAFFLE_SWITCH_WAKER_HARDIRQ | WAFFLE_SWITCH_WAKER_SOFTIRQ))
+	if (wake->flags & WAFFLE_SWITCH_WAKER_INTERRUPT)
 		json_field_bool(json, "interrupt", true);
 	write_stack(json, model, "user_stack", wake->user_stack);
 	write_stack(json, model, "kernel_stack", wake->kernel_stack);

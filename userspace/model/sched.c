@@ -55,8 +55,7 @@ static void give_interval(struct sched *sched, const struct sched_thread *thread
 	} else if (thread->state == WAFFLE_THREAD_RUNNABLE) {
 		interval.by = thread->by;
 		interval.woken = thread->wake != 0;
-		interval.interrupt =
-			thread->wake & (WAFFLE_SWITCH_WAKER_HARDIRQ | WAFFLE_SWITCH_WAKER_SOFTIRQ);
+		interval.interrupt = thread->wake & WAFFLE_SWITCH_WAKER_INTERRUPT;
 	}
 	sched->stopped = sched->each(&interval, sched->arg);
 }
@@ -101,8 +100,7 @@ static void forget(struct sched_thread *thread, uint64_t ts)
 /* The flags of a wake-up that we keep: that it is one, and whether an interrupt did it. */
 static uint8_t wake_of(const struct model_switch *sw)
 {
-	return WAFFLE_SWITCH_WOKEN |
-	       (sw->flags & (WAFFLE_SWITCH_WAKER_HARDIRQ | WAFFLE_SWITCH_WAKER_SOFTIRQ));
+	return WAFFLE_SWITCH_WOKEN | (sw->flags & WAFFLE_SWITCH_WAKER_INTERRUPT);
 }
 
 /* `wake` is 0 for a preemption. */

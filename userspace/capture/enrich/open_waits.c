@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "bpf/wait.h"
@@ -313,16 +312,6 @@ static bool end_find(struct pipe_end *end, const struct waffle_rec_halted *halte
 	return descriptor_key(&end->key, kind, sizeof(kind), tid, fd);
 }
 
-/* The links of a folder in /proc are ".", "..", and one for each of its folders. */
-static bool has_one_thread(uint32_t pid)
-{
-	struct stat folder;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%u/task", pid);
-	return !stat(path, &folder) && folder.st_nlink == 3;
-}
-
 /* The number of eventfds among the descriptors of a list, if the process has one thread. */
 static uint32_t own_events(const struct waffle_rec_halted *halted,
 			   const struct awaited_files *awaited)
@@ -331,7 +320,7 @@ static uint32_t own_events(const struct waffle_rec_halted *halted,
 	struct file_key key;
 	char kind[64];
 
-	if (awaited->count < 2 || !has_one_thread(halted->tgid))
+	if (awaited->count < 2 || process_thread_count((pid_t)halted->tgid) != 1)
 		return 0;
 	for (uint32_t i = 0; i < awaited_known(awaited); i++)
 		count += descriptor_key(&key, kind, sizeof(kind), (pid_t)halted->rec.tid,

@@ -2,9 +2,10 @@
 #include "target/process/descriptor_limit.h"
 
 #include <dirent.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <sys/resource.h>
+
+#include "target/process/process.h"
 
 /* A process with more may take too long to count. */
 #define COUNTED_MAX 65536u
@@ -13,18 +14,9 @@
  * never made smaller. 0: unknown. */
 static uint64_t table_size(pid_t pid)
 {
-	char path[64], line[256];
-	uint64_t size = 0;
-	FILE *status;
+	long size = process_status_field(pid, "FDSize");
 
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	status = fopen(path, "re");
-	while (status && fgets(line, sizeof(line), status))
-		if (sscanf(line, "FDSize: %" SCNu64, &size) == 1)
-			break;
-	if (status)
-		fclose(status);
-	return size;
+	return size > 0 ? (uint64_t)size : 0;
 }
 
 static uint64_t open_count(pid_t pid)

@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "target/process/image_pages_internal.h"
 #include "target/process/injection.h"
+#include "target/process/process.h"
 
 #define VARIABLES_MAX 4096
 #define TEXT_MAX 131072 /* limit of one variable: MAX_ARG_STRLEN of the kernel */
@@ -61,13 +61,9 @@ static uint64_t environment_address(pid_t pid)
 bool execve_is_main(pid_t pid)
 {
 	uint64_t arguments[6];
-	struct stat tasks;
-	char path[64];
 	long number;
 
-	/* The directory has two links, plus one per thread. */
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	if (!stat(path, &tasks) && tasks.st_nlink == 3)
+	if (process_thread_count(pid) == 1)
 		return true;
 	return call_read(pid, &number, arguments) &&
 	       (number == SYS_execve || number == SYS_execveat);

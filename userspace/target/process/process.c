@@ -193,8 +193,17 @@ void mappings_free(struct mappings *mappings)
 	vec_free(&mappings->list);
 }
 
-/* Value of a numeric field of /proc/PID/status, or -1. */
-static long status_field(pid_t pid, const char *field)
+uint32_t process_thread_count(pid_t pid)
+{
+	struct stat tasks;
+	char path[64];
+
+	/* The folder has two links, plus one per thread. */
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	return !stat(path, &tasks) && tasks.st_nlink > 2 ? (uint32_t)tasks.st_nlink - 2 : 0;
+}
+
+long process_status_field(pid_t pid, const char *field)
 {
 	char name[64], line[256];
 	long value = -1;
@@ -240,7 +249,7 @@ bool process_is_zombie(pid_t pid, int *status)
 
 int process_check(pid_t pid, struct error *err)
 {
-	long tgid = status_field(pid, "Tgid");
+	long tgid = process_status_field(pid, "Tgid");
 	unsigned flags;
 	char state;
 
@@ -398,14 +407,14 @@ void process_cmdline(pid_t pid, char *text, size_t size)
 
 pid_t process_parent(pid_t pid)
 {
-	long parent = status_field(pid, "PPid");
+	long parent = process_status_field(pid, "PPid");
 
 	return parent > 0 ? (pid_t)parent : 0;
 }
 
 long process_user(pid_t pid)
 {
-	return status_field(pid, "Uid");
+	return process_status_field(pid, "Uid");
 }
 
 uint64_t process_network(pid_t pid)

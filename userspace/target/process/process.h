@@ -65,6 +65,12 @@ int process_find(pid_list *pids, const char *name, struct error *err);
 /* The process number at the begin of a text, as a file may have it; 0: none. */
 uint32_t process_number(const char *text);
 
+/* Value of a numeric field of /proc/PID/status, the first one of several: "PPid"; -1: unknown. */
+long process_status_field(pid_t pid, const char *field);
+
+/* The number of threads of a process; 0: unknown. */
+uint32_t process_thread_count(pid_t pid);
+
 /* A thread through which /proc shows the memory and files of a process: the main thread, unless it
  * has exited before others. */
 pid_t process_live_task(pid_t pid);

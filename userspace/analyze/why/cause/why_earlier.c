@@ -40,7 +40,7 @@ struct earlier {
 	const struct why_sum *most;
 	uint64_t longest_ns, all_ns;
 	uint64_t cause_ns;  /* with the cause and the culprit of `most` */
-	uint64_t object_ns; /* of that: for the same thing */
+	uint64_t object_ns; /* the part of cause_ns that is for the same object */
 };
 
 static void add_longest(struct earlier *earlier, const struct why_walk *walk,

@@ -49,7 +49,7 @@ static size_t next_sleep(const struct why_walk *walk, uint32_t thread, size_t in
 
 /* Limit of the switches to search for the threads that were woken. */
 #define WOKEN_WITHIN 64
-#define WAKER_INTERRUPTS (WAFFLE_SWITCH_WAKER_HARDIRQ | WAFFLE_SWITCH_WAKER_SOFTIRQ)
+#define WAKER_INTERRUPTS WAFFLE_SWITCH_WAKER_INTERRUPT
 
 /* Whether the thread woke another one at a time. Then it has done something for that one. */
 static bool wakes_other(const struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to)

@@ -112,7 +112,6 @@ static const struct model_wait *next_like(const struct why_walk *walk,
 
 uint32_t why_program_lock(struct why_walk *walk, const struct why_blocked *blocked)
 {
-	const unsigned interrupts = WAFFLE_SWITCH_WAKER_HARDIRQ | WAFFLE_SWITCH_WAKER_SOFTIRQ;
 	bool wakes = blocked->kind == WAIT_POLL || blocked->kind == WAIT_FUTEX;
 	const struct model_wake *wake;
 	uint32_t pid = walk->model->threads.data[blocked->thread].pid, released = 0;
@@ -125,7 +124,7 @@ uint32_t why_program_lock(struct why_walk *walk, const struct why_blocked *block
 	wake = wakes && !blocked->interval->open
 		       ? model_wake_at(walk->model, blocked->thread, blocked->interval->to_ts)
 		       : NULL;
-	if (wake && wake->user_stack && !(wake->flags & interrupts)) {
+	if (wake && wake->user_stack && !(wake->flags & WAFFLE_SWITCH_WAKER_INTERRUPT)) {
 		released = lock_by_stack(walk, pid, wake->user_stack, wake->ts, true);
 		if (!released)
 			return 0;

@@ -38,9 +38,9 @@ static bool runs_much(const struct model *model, uint32_t thread)
 /* A timeout is an interrupt, but no softirq. */
 static bool is_woken_by_other(const struct model_switch *to)
 {
-	const unsigned interrupts = WAFFLE_SWITCH_WAKER_HARDIRQ | WAFFLE_SWITCH_WAKER_SOFTIRQ;
 
-	return to->wake_ts && (to->flags & interrupts) != WAFFLE_SWITCH_WAKER_HARDIRQ;
+	return to->wake_ts &&
+	       (to->flags & WAFFLE_SWITCH_WAKER_INTERRUPT) != WAFFLE_SWITCH_WAKER_HARDIRQ;
 }
 
 /* Whether a program waits in a way of its own. */

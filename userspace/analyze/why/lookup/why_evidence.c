@@ -377,7 +377,7 @@ static void waker_set(struct why_waker *waker, const struct model_switch *in)
 {
 	waker->thread = in->waker;
 	waker->reported = true;
-	waker->interrupt = in->flags & (WAFFLE_SWITCH_WAKER_HARDIRQ | WAFFLE_SWITCH_WAKER_SOFTIRQ);
+	waker->interrupt = in->flags & WAFFLE_SWITCH_WAKER_INTERRUPT;
 }
 
 /* A thread that is switched in at the moment of its wake-up has no runnable interval, but the
@@ -431,8 +431,7 @@ static void waker_complete(const struct why_walk *walk, struct why_waker *waker,
 		waker->reported = true;
 		waker->hints = stack_hints(walk, wake->kernel_stack);
 		waker->has_stack = store_reader_stack(model->reader, wake->kernel_stack) != NULL;
-		waker->interrupt |= (wake->flags &
-				     (WAFFLE_SWITCH_WAKER_HARDIRQ | WAFFLE_SWITCH_WAKER_SOFTIRQ)) ||
+		waker->interrupt |= (wake->flags & WAFFLE_SWITCH_WAKER_INTERRUPT) ||
 				    (waker->hints & WHY_HINT_INTERRUPT) ||
 				    is_from_network(waker->hints);
 		if (waker->interrupt && is_own_packet(waker->hints)) {

@@ -121,7 +121,6 @@ static enum futex_use use_by_stack(struct why_walk *walk, uint32_t number, uint6
 enum futex_use why_futex_use(struct why_walk *walk, uint32_t thread,
 			     const struct why_interval *interval, const struct model_wait *wait)
 {
-	const unsigned interrupts = WAFFLE_SWITCH_WAKER_HARDIRQ | WAFFLE_SWITCH_WAKER_SOFTIRQ;
 	const struct model_wake *wake;
 	enum futex_use use = FUTEX_USE_UNKNOWN, woken = FUTEX_USE_UNKNOWN;
 
@@ -133,7 +132,7 @@ enum futex_use why_futex_use(struct why_walk *walk, uint32_t thread,
 		return use;
 	/* The waker's functions belong to the same lock. */
 	wake = model_wake_at(walk->model, thread, interval->to_ts);
-	if (wake && !(wake->flags & interrupts))
+	if (wake && !(wake->flags & WAFFLE_SWITCH_WAKER_INTERRUPT))
 		woken = use_by_stack(walk, wake->user_stack, wake->ts);
 	return is_conclusive(woken) || use == FUTEX_USE_UNKNOWN ? woken : use;
 }

@@ -4,8 +4,6 @@
 #include "util/memory.h"
 #include "util/text.h"
 
-#define INTERRUPTS (WAFFLE_SWITCH_WAKER_HARDIRQ | WAFFLE_SWITCH_WAKER_SOFTIRQ)
-
 static uint64_t pair_key(uint32_t woken, uint32_t waker)
 {
 	return (uint64_t)woken << 32 | waker;
@@ -20,7 +18,8 @@ static void find_wakers(struct why_walk *walk)
 		const struct model_switch *in = &model->switches.data[i];
 
 		if (in->next < model->threads.len && in->waker < model->threads.len &&
-		    threads[in->next].pid == threads[in->waker].pid && !(in->flags & INTERRUPTS))
+		    threads[in->next].pid == threads[in->waker].pid &&
+		    !(in->flags & WAFFLE_SWITCH_WAKER_INTERRUPT))
 			map_put(&walk->wakers, pair_key(in->next, in->waker), 1);
 	}
 	walk->wakers_known = true;
