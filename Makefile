@@ -224,7 +224,7 @@ $(BUILD)/unit/test_code: $(addprefix $(BUILD)/obj/usdt/,frame/code.o ring/ticks.
 
 # These have a symbolizer of their own (tests/unit/fake_names.h).
 FAKE_NAMES := -Wl,--wrap=stack_names_variable,--wrap=stack_names_has_variable,--wrap=stack_names_is_go,--wrap=stack_names_has_jvm,--wrap=stack_names_functions,--wrap=stack_names_each
-$(addprefix $(BUILD)/unit/test_,why why_wait why_go why_python why_hang why_waiters why_full_pool) $(BUILD)/bin/fuzz_analyze: \
+$(addprefix $(BUILD)/unit/test_,why why_wait why_go why_python why_hang why_waiters why_full_pool why_growth) $(BUILD)/bin/fuzz_analyze: \
 	private CFLAGS_ALL += $(FAKE_NAMES)
 
 # These have rings of a process that is not there (tests/unit/fake_rings.h).
