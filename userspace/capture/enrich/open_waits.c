@@ -511,7 +511,7 @@ static int process_compare(const void *left, const void *right)
 	return a->halted.rec.tid < b->halted.rec.tid ? -1 : 1;
 }
 
-void open_waits_examine(struct open_waits *waits)
+bool open_waits_examine(struct open_waits *waits)
 {
 	uint64_t owners_ns = clock_monotonic_ns() + OWNERS_NS, until_ns = owners_ns + TABLES_NS;
 
@@ -532,11 +532,13 @@ void open_waits_examine(struct open_waits *waits)
 		}
 		mappings_free(&process.mappings);
 		first = process.end;
+	if (!waits->pipes.len ||
+	    pipe_ends_find(waits->pipes.data, waits->pipes.len, clock_monotonic_ns() + PIPES_NS))
+		return true;
 	}
 	/* A holder that was not seen may be the one that is to end the wait. */
-	if (waits->pipes.len &&
-	    !pipe_ends_find(waits->pipes.data, waits->pipes.len, clock_monotonic_ns() + PIPES_NS))
-		waits->pipes.len = 0;
+	waits->pipes.len = 0;
+	return false;
 }
 
 /* Copies the other ends of the pipes among the descriptors of a wait that have holders. Returns
