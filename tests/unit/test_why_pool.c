@@ -50,8 +50,8 @@ static void test_what_a_pool_does_on_the_cpu_of_its_thread_is_its_work(void **st
 	(void)state;
 	check_part(why, 0, "user-work", 40000, 11, "likely", COND);
 	assert_int_equal(part_of(why, 0)->pool_wait_ns, 18000);
-	check_printed(why, "pool-1 (11), " COND
-			   ", of which 18.0 us while other threads of its pool had the CPU\n");
+	check_why_text(why, "pool-1 (11), " COND
+			    ", of which 18.0 us while other threads of its pool had the CPU\n");
 	done(&capture, why);
 }
 
@@ -129,7 +129,7 @@ static void check_kin(const uint32_t *parents, uint64_t last_ns, const char *tex
 	}
 	capture_end(&capture, ts, 10, 1);
 	why = ask_span(&capture, 9000);
-	check_printed(why, text);
+	check_why_text(why, text);
 	done(&capture, why);
 }
 
