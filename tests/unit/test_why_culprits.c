@@ -893,10 +893,11 @@ static void test_timeouts_of_an_epoll_are_one_cause_whatever_it_watches(void **s
 	done(&capture, why);
 }
 
-static void test_processes_that_are_stopped_or_have_all_descriptors_open_come_first(void **state)
+/* Process 20 is stopped, and all descriptors of another one are open, or its own. */
+static void begin_with_stopped(struct capture *capture, uint32_t full)
 {
 	struct waffle_rec_open_wait stopped = {.rec = {9000, 20, WAFFLE_REC_OPEN_WAIT, 0}};
-	struct waffle_rec_io_limit limit = {.rec = {9000, CAPTURE_PID, WAFFLE_REC_IO_LIMIT, 0},
+	struct waffle_rec_io_limit limit = {.rec = {9000, full, WAFFLE_REC_IO_LIMIT, 0},
 					    .limit = 64,
 					    .kind = WAFFLE_IO_LIMIT_DESCRIPTORS};
 	struct waffle_rec_state halt = {.rec = {CAPTURE_START, 20, WAFFLE_REC_STATE, 0},
@@ -904,20 +905,26 @@ static void test_processes_that_are_stopped_or_have_all_descriptors_open_come_fi
 					.state = WAFFLE_THREAD_BLOCKED,
 					.task_state = WAFFLE_TASK_STOPPED,
 					.syscall = NR_POLL};
+
+	begin(capture);
+	named_as(capture, CAPTURE_PID, CAPTURE_PID, "server", WAFFLE_TASK_TRACED_FLAG);
+	named(capture, 20, 20, "upstream");
+	capture_add(capture, &halt);
+	capture_end(capture, 8000, 11, 1);
+	halt.rec.ts = 9000;
+	halt.at_end = 1;
+	capture_add(capture, &halt);
+	capture_add(capture, &stopped);
+	capture_add(capture, &limit);
+}
+
+static void test_processes_that_are_stopped_or_have_all_descriptors_open_come_first(void **state)
+{
 	struct capture capture;
 	struct why *why;
 
 	(void)state;
-	begin(&capture);
-	named_as(&capture, CAPTURE_PID, CAPTURE_PID, "server", WAFFLE_TASK_TRACED_FLAG);
-	named(&capture, 20, 20, "upstream");
-	capture_add(&capture, &halt);
-	capture_end(&capture, 8000, 11, 1);
-	halt.rec.ts = 9000;
-	halt.at_end = 1;
-	capture_add(&capture, &halt);
-	capture_add(&capture, &stopped);
-	capture_add(&capture, &limit);
+	begin_with_stopped(&capture, CAPTURE_PID);
 	why = ask_span(&capture, 9000);
 	check_why_text(why, "server (10) has all 64 descriptors open that it may have");
 	check_why_text(why, "upstream (20) has been stopped since before the capture began\n");
@@ -1075,6 +1082,8 @@ int main(void)
 		cmocka_unit_test(test_a_poll_of_a_connection_and_eventfds_is_for_the_connection),
 		cmocka_unit_test(
 			test_processes_that_are_stopped_or_have_all_descriptors_open_come_first),
+		cmocka_unit_test(
+			test_a_process_that_is_stopped_without_a_free_descriptor_is_one_line),
 		cmocka_unit_test(test_timeouts_of_an_epoll_are_one_cause_whatever_it_watches),
 		cmocka_unit_test(
 			test_a_connection_that_is_not_accepted_at_the_end_names_the_server),

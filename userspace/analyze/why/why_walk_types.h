@@ -50,8 +50,8 @@ struct why_sum {
 	 * has left: others took theirs from it (Boyer-Moore). It has at least as much time. */
 	uint64_t placed_ns, votes_ns;
 	uint64_t grade_ns[WHY_GRADE_CERTAIN + 1];
-	uint64_t kin_ns[WHY_KINS]; /* known while sums are folded */
-	uint32_t chain;            /* index in why_walk.chains */
+	uint64_t relation_ns[WHY_RELATIONS]; /* known while sums are folded */
+	uint32_t chain;                      /* index in why_walk.chains */
 	/* Its samples: a linked list in why_walk.sampled; MODEL_NONE: none. */
 	uint32_t sampled_first, sampled_last;
 	/* Its neighbours at the disk: a linked list in why_walk.neighbours; MODEL_NONE: none. */
