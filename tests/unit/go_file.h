@@ -4,6 +4,7 @@
 #define WAFFLE_TESTS_UNIT_GO_FILE_H
 
 #include <elf.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
