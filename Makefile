@@ -224,7 +224,7 @@ $(BUILD)/unit/test_code: $(addprefix $(BUILD)/obj/usdt/,frame/code.o ring/ticks.
 
 # These have a symbolizer of their own (tests/unit/fake_names.h).
 FAKE_NAMES := -Wl,--wrap=stack_names_variable,--wrap=stack_names_has_variable,--wrap=stack_names_is_go,--wrap=stack_names_has_jvm,--wrap=stack_names_functions,--wrap=stack_names_each
-$(addprefix $(BUILD)/unit/test_,why why_wait why_go why_python why_hang why_waiters why_full_pool) $(BUILD)/bin/fuzz_analyze: \
+$(addprefix $(BUILD)/unit/test_,why why_wait why_go why_python why_hang why_waiters why_full_pool why_growth) $(BUILD)/bin/fuzz_analyze: \
 	private CFLAGS_ALL += $(FAKE_NAMES)
 
 # These have rings of a process that is not there (tests/unit/fake_rings.h).
@@ -233,6 +233,7 @@ $(BUILD)/unit/test_ring_set $(BUILD)/bin/fuzz_ring_set: private CFLAGS_ALL += $(
 $(BUILD)/unit/test_arming_sites: private CFLAGS_ALL += -Wl,--wrap=address_spaces_scan,--wrap=store_writer_add_site
 $(BUILD)/unit/test_thread_names: private CFLAGS_ALL += -Wl,--wrap=hit_image_open,--wrap=stacks_interpreter,--wrap=python_threads_begin,--wrap=python_threads_step,--wrap=python_threads_end,--wrap=image_is_there,--wrap=process_has_tid,--wrap=process_seen_tid
 $(BUILD)/unit/test_limits: private CFLAGS_ALL += -Wl,--wrap=clock_gettime,--wrap=cgroup_path,--wrap=cgroup_memory_user,--wrap=cgroup_io_limits
+$(BUILD)/unit/test_mmap_lock: private CFLAGS_ALL += -Wl,--wrap=iterator_open
 $(BUILD)/unit/test_requests $(BUILD)/unit/test_wait_counters: private CFLAGS_ALL += -Wl,--wrap=store_writer_add_site
 $(BUILD)/unit/test_transport: private CFLAGS_ALL += -Wl,--wrap=ring_set_add,--wrap=name_set_add,--wrap=image_may_be_read,--wrap=process_is_confined
 

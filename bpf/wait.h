@@ -41,6 +41,7 @@ struct waffle_frequency {
 #include "stack.h"
 
 #if defined(__TARGET_ARCH_x86)
+#define NR_OPEN 2
 #define NR_POLL 7
 #define NR_IOCTL 16
 #define NR_SELECT 23
@@ -56,6 +57,7 @@ struct waffle_frequency {
 #elif defined(__TARGET_ARCH_arm64)
 #define NR_IOCTL 29
 #define NR_OPENAT 56
+#define NR_OPEN NR_OPENAT /* the architecture has no open() */
 #define NR_SENDFILE 71
 #define NR_PSELECT6 72
 #define NR_PPOLL 73
@@ -67,6 +69,7 @@ struct waffle_frequency {
 #define NR_EPOLL_PWAIT 22
 #define NR_EPOLL_WAIT NR_EPOLL_PWAIT
 #endif
+#define NR_OPENAT2 437
 #define NR_EPOLL_PWAIT2 441
 
 #define ANON_INODE_FS_MAGIC 0x09041934 /* include/uapi/linux/magic.h */
@@ -388,7 +391,7 @@ static __always_inline void wait_begin(void *ctx, struct thread_wait *wait,
 	/* The system call does not explain page faults, device drivers and file systems, nor the
 	 * opening of a named pipe. */
 	if (task_state == WAFFLE_TASK_UNINTERRUPTIBLE || syscall < 0 || syscall == NR_IOCTL ||
-	    syscall == NR_OPENAT)
+	    syscall == NR_OPEN || syscall == NR_OPENAT || syscall == NR_OPENAT2)
 		wait->kernel_stack = stack_take(ctx, 0, now, worth);
 	if (wait->long_ago || site_ns >= STACK_TICK_NS ||
 	    now - wait->stack_ts >= config.stack_gap_ns) {

@@ -286,8 +286,11 @@ bool kernel_ring_take(struct kernel *kernel, uint32_t queue, size_t bytes, kerne
 			tame(&rec, size);
 		source =
 			record_size(&rec, size) ? record_source(rec.rec.kind) : WAFFLE_SOURCE_SPANS;
-		kernel->cpu[0]
-			.produced[source < WAFFLE_SOURCE_COUNT ? source : WAFFLE_SOURCE_SPANS]++;
+		/* The kernel does not count what only tells that a thread has made a ring. */
+		if (!record_size(&rec, size) || rec.rec.kind != WAFFLE_REC_RING)
+			kernel->cpu[0]
+				.produced[source < WAFFLE_SOURCE_COUNT ? source
+								       : WAFFLE_SOURCE_SPANS]++;
 		take(&rec, size, arg);
 		taken += size;
 	}

@@ -613,23 +613,32 @@ def test_a_pipe_of_a_thread_with_descriptors_of_its_own_is_named(waffle, start):
 
 
 OPENS_A_FIFO = """
-import os, sys, threading
+import ctypes, os, struct, sys, threading
 os.chdir(sys.argv[1])
 name = "agent.fifo" if sys.argv[2] == "relative" else os.path.abspath("agent.fifo")
 threading.Timer(0.1, print, ("ready",), {"flush": True}).start()
-open(name, "w")
+if sys.argv[3] == "openat2":
+    how = struct.pack("QQQ", os.O_WRONLY, 0, 0)
+    ctypes.CDLL(None).syscall(437, -100, name.encode(), how, len(how))
+elif sys.argv[3] == "open":
+    ctypes.CDLL(None).syscall(2, name.encode(), os.O_WRONLY)
+else:
+    open(name, "w")
 """
 
+CALLS = ("openat", "openat2") + (("open",) if os.uname().machine == "x86_64" else ())
 
+
+@pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("way", ("relative", "absolute"))
-def test_a_named_pipe_that_nobody_reads_is_named_where_it_is_opened(waffle, start, tmp_path, way):
+def test_a_named_pipe_that_nobody_reads_is_named_where_it_is_opened(waffle, start, tmp_path, way, call):
     os.mkfifo(tmp_path / "agent.fifo")
-    program = start(sys.executable, "-c", OPENS_A_FIFO, tmp_path, way)
+    program = start(sys.executable, "-c", OPENS_A_FIFO, tmp_path, way, call)
     program.until("ready")
     path = waffle.path()
     waffle.ok("attach", "--pid", program.pid, "--duration", "300ms", "-o", path, "--no-report")
     text = waffle.ok("why", path).stdout
-    assert f"blocked in openat on {tmp_path}/agent.fifo (fifo, nobody has opened it to read)" in text, text
+    assert f"blocked in {call} on {tmp_path}/agent.fifo (fifo, nobody has opened it to read)" in text, text
 
 
 FULL_QUEUE = """

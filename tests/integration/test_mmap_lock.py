@@ -53,6 +53,17 @@ def test_nothing_is_armed_while_a_process_keeps_its_mmap_lock(waffle, steps, kee
     assert not any(semaphores(steps.pid, steps.path))
 
 
+def test_what_was_refused_is_armed_when_the_lock_is_free(waffle, steps, keep, tmp_path):
+    holder = keep()
+    attached = Attached(waffle, ["--no-report", "-p", steps.pid], tmp_path / "a.waffle")
+    waffle.running.append(attached)
+    assert f"of process {holder.pid} " in attached.wait_notice()
+    assert not any(semaphores(steps.pid, steps.path))
+    attached.wait_armed(steps.pid, steps.path)
+    assert is_free(holder)
+    attached.stop()
+
+
 def test_the_capture_is_written_while_the_probes_can_not_be_taken_off(waffle, steps, keep, tmp_path):
     attached = Attached(waffle, ["--no-report", "-p", steps.pid], tmp_path / "a.waffle")
     waffle.running.append(attached)

@@ -464,13 +464,13 @@ static void test_who_sleeps_with_a_lock_is_said_to_hold_it(void **state)
 
 	(void)state;
 	check_cause(why, 0, WHY_SLEEP, WHY_GRADE_LIKELY, B, 89000);
-	check_printed(why, "  likely   b (11), holds queue_lock\n");
+	check_why_text(why, "  likely   b (11), holds queue_lock\n");
 	done(&capture, why);
 	/* No name of a function is known that waits for it, and its address says nothing. */
 	why = ask_who_sleeps(&capture, (struct turn){.syscall = NR_FUTEX, .args = MUTEX_ARGS},
 			     NULL);
 	assert_string_equal(strtab_get(why->texts, part_at(why, 0)->lock), "futex 0x1000");
-	check_printed(why, "  likely   b (11)\n");
+	check_why_text(why, "  likely   b (11)\n");
 	done(&capture, why);
 	why = ask_who_sleeps(&capture, (struct turn){.syscall = NR_FUTEX, .args = CONDITION_ARGS},
 			     NULL);

@@ -157,7 +157,7 @@ static void test_span_that_another_thread_ended_is_likely_at_best(void **state)
 	/* Its own thread sleeps, but it may have handed over the span before. */
 	check_part(why, 0, "unknown", 900, 12, "unknown", "");
 	check_part(why, 1, "running", 100, 11, "likely", "");
-	check_printed(why, "  ended by ender (12): its causes are likely at best\n");
+	check_why_text(why, "  ended by ender (12): its causes are likely at best\n");
 	json = json_of(why);
 	assert_int_equal(number_at(first(json, "instances"), "ended_by", "tid"), 12);
 	yajl_tree_free(json);
@@ -186,7 +186,7 @@ static void test_span_that_was_handed_over_is_from_there_on_what_the_other_threa
 	check_step(why, 0, 1, 12, WAFFLE_THREAD_RUNNING, 1035, 1110);
 	check_part(why, 1, "running", 20, 11, "likely", "");
 	check_part(why, 2, "cpu-contention", 5, 0, "likely", "the CPU was idle: woken late");
-	check_printed(why, "80 ns of the span ← handed over to ender (12), which");
+	check_why_text(why, "80 ns of the span ← handed over to ender (12), which");
 	/* The times are those of its own thread. */
 	assert_int_equal(why->instances.data[0].running_ns, 30);
 	assert_int_equal(why->instances.data[0].blocked_ns, 70);
@@ -226,7 +226,7 @@ static void test_idle_cpu_is_not_another_thread(void **state)
 	capture_end(&capture, 2000, 11, 1);
 	why = ask_span(&capture, 3000);
 	check_part(why, 0, "cpu-contention", 700, 0, "likely", IDLE);
-	check_printed(why, "cpu-contention    likely   " IDLE "\n");
+	check_why_text(why, "cpu-contention    likely   " IDLE "\n");
 	done(&capture, why);
 }
 
@@ -282,7 +282,7 @@ static void test_more_than_four_threads_that_are_alike_are_one_cause(void **stat
 	assert_int_equal(part->stretches, 40);
 	assert_int_equal(part_of(why, 1)->threads, 1);
 	check_step(why, 0, 0, 11, WAFFLE_THREAD_RUNNABLE, ts - 59, ts - 10);
-	check_printed(why, "certain  40 threads of hog (500)\n");
+	check_why_text(why, "certain  40 threads of hog (500)\n");
 	json = json_of(why);
 	cause = first(first(json, "instances"), "causes");
 	assert_int_equal(YAJL_GET_INTEGER(yajl_tree_get(cause, (const char *[]){"threads", NULL},
@@ -310,7 +310,7 @@ static void test_more_than_four_processes_of_one_name_are_one_cause(void **state
 	check_part(why, 0, "running", 10 + 41 * 10, 11, "certain", "");
 	check_part(why, 1, "cpu-contention", 41 * 10 + 1, 101, "certain", "");
 	assert_int_equal(why->instances.data[0].part_count, 2);
-	check_printed(why, "certain  41 threads of 40 processes named cc1\n");
+	check_why_text(why, "certain  41 threads of 40 processes named cc1\n");
 	json = json_of(why);
 	cause = YAJL_GET_ARRAY(yajl_tree_get(first(json, "instances"),
 					     (const char *[]){"causes", NULL}, yajl_t_array))
@@ -342,8 +342,8 @@ static void test_four_threads_and_those_of_other_names_stay_apart(void **state)
 	for (uint32_t i = 1; i < 13; i++)
 		assert_int_equal(part_of(why, i)->threads, 1);
 	/* Each of them took less than the thread itself, and all of them took more. */
-	check_printed(why, "  by cause: 50.8 % cpu-contention (12 culprits, fig (23) 4.9 %), 49.2 "
-			   "% running\n");
+	check_why_text(why, "  by cause: 50.8 % cpu-contention (12 culprits, fig (23) 4.9 %), 49.2 "
+			    "% running\n");
 	json = json_of(why);
 	sum = first(first(json, "instances"), "by_cause");
 	assert_int_equal(number_in(sum, "duration_ns"), 12 * 10 + 14);
@@ -392,7 +392,7 @@ static void test_rivals_of_one_name_are_one_cause(void **state)
 		assert_int_equal(part_of(why, 0)->threads, rows[i].threads);
 		assert_int_equal(part_of(why, 0)->processes, rows[i].threads);
 		if (rows[i].threads > 1)
-			check_printed(why, "certain  3 processes named xz\n");
+			check_why_text(why, "certain  3 processes named xz\n");
 		done(&capture, why);
 	}
 }
@@ -466,7 +466,7 @@ static void test_many_small_objects_of_a_culprit_are_one_cause(void **state)
 	assert_int_equal(part_of(why, 0)->objects, 40);
 	assert_int_equal(part_of(why, 0)->threads, 1);
 	assert_int_equal(part_of(why, 0)->stretches, 40);
-	check_printed(why, "certain  server (12), socket:[40] and 39 more\n");
+	check_why_text(why, "certain  server (12), socket:[40] and 39 more\n");
 	json = json_of(why);
 	cause = first(first(json, "instances"), "causes");
 	assert_int_equal(number_in(cause, "objects"), 40);
@@ -496,7 +496,7 @@ static void test_many_small_objects_of_threads_that_are_alike_are_one_cause(void
 		   "socket:[40] and 39 more");
 	assert_int_equal(why->instances.data[0].part_count, 2);
 	assert_int_equal(part_of(why, 0)->threads, 20);
-	check_printed(why, "likely   20 threads of server (20), socket:[40] and 39 more\n");
+	check_why_text(why, "likely   20 threads of server (20), socket:[40] and 39 more\n");
 	done(&capture, why);
 }
 
@@ -573,8 +573,8 @@ static void test_connections_to_one_server_are_one_cause(void **state)
 	assert_int_equal(why->instances.data[0].part_count, 5);
 	assert_int_equal(part_of(why, 0)->connections, 3);
 	assert_int_equal(part_of(why, 2)->connections, 0);
-	check_printed(why, "2 threads of server (10), 3 connections to 127.0.0.1:80 (tcp)\n");
-	check_printed(why, "server (12), 2 sockets to DNS server 127.0.0.1:53\n");
+	check_why_text(why, "2 threads of server (10), 3 connections to 127.0.0.1:80 (tcp)\n");
+	check_why_text(why, "server (12), 2 sockets to DNS server 127.0.0.1:53\n");
 	json = json_of(why);
 	cause = first(first(json, "instances"), "causes");
 	assert_int_equal(number_in(cause, "connections"), 3);
@@ -893,10 +893,11 @@ static void test_timeouts_of_an_epoll_are_one_cause_whatever_it_watches(void **s
 	done(&capture, why);
 }
 
-static void test_processes_that_are_stopped_or_have_all_descriptors_open_come_first(void **state)
+/* Process 20 is stopped, and all descriptors of another one are open, or its own. */
+static void begin_with_stopped(struct capture *capture, uint32_t full)
 {
 	struct waffle_rec_open_wait stopped = {.rec = {9000, 20, WAFFLE_REC_OPEN_WAIT, 0}};
-	struct waffle_rec_io_limit limit = {.rec = {9000, CAPTURE_PID, WAFFLE_REC_IO_LIMIT, 0},
+	struct waffle_rec_io_limit limit = {.rec = {9000, full, WAFFLE_REC_IO_LIMIT, 0},
 					    .limit = 64,
 					    .kind = WAFFLE_IO_LIMIT_DESCRIPTORS};
 	struct waffle_rec_state halt = {.rec = {CAPTURE_START, 20, WAFFLE_REC_STATE, 0},
@@ -904,23 +905,43 @@ static void test_processes_that_are_stopped_or_have_all_descriptors_open_come_fi
 					.state = WAFFLE_THREAD_BLOCKED,
 					.task_state = WAFFLE_TASK_STOPPED,
 					.syscall = NR_POLL};
+
+	begin(capture);
+	named_as(capture, CAPTURE_PID, CAPTURE_PID, "server", WAFFLE_TASK_TRACED_FLAG);
+	named(capture, 20, 20, "upstream");
+	capture_add(capture, &halt);
+	capture_end(capture, 8000, 11, 1);
+	halt.rec.ts = 9000;
+	halt.at_end = 1;
+	capture_add(capture, &halt);
+	capture_add(capture, &stopped);
+	capture_add(capture, &limit);
+}
+
+static void test_processes_that_are_stopped_or_have_all_descriptors_open_come_first(void **state)
+{
 	struct capture capture;
 	struct why *why;
 
 	(void)state;
-	begin(&capture);
-	named_as(&capture, CAPTURE_PID, CAPTURE_PID, "server", WAFFLE_TASK_TRACED_FLAG);
-	named(&capture, 20, 20, "upstream");
-	capture_add(&capture, &halt);
-	capture_end(&capture, 8000, 11, 1);
-	halt.rec.ts = 9000;
-	halt.at_end = 1;
-	capture_add(&capture, &halt);
-	capture_add(&capture, &stopped);
-	capture_add(&capture, &limit);
+	begin_with_stopped(&capture, CAPTURE_PID);
 	why = ask_span(&capture, 9000);
-	check_printed(why, "server (10) has all 64 descriptors open that it may have");
-	check_printed(why, "upstream (20) has been stopped since before the capture began\n");
+	check_why_text(why, "server (10) has all 64 descriptors open that it may have");
+	check_why_text(why, "upstream (20) has been stopped since before the capture began\n");
+	done(&capture, why);
+}
+
+static void test_a_process_that_is_stopped_without_a_free_descriptor_is_one_line(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin_with_stopped(&capture, 20);
+	why = ask_span(&capture, 9000);
+	check_why_text(why,
+		       "upstream (20) has been stopped since before the capture began, and has "
+		       "all 64 descriptors open that it may have (RLIMIT_NOFILE): ");
 	done(&capture, why);
 }
 
@@ -982,8 +1003,8 @@ static void test_workers_and_threads_of_a_pool_that_do_the_same_are_one_cause(vo
 	check_part(why, 3, "socket", 1005, 17, "likely", "socket:[1]");
 	check_part(why, 4, "socket", 1002, 14, "likely", "socket:[1]");
 	assert_int_equal(why->instances.data[0].part_count, 5);
-	check_printed(why, "2 threads of pool-2 (14), socket:[1]\n");
-	check_printed(why, "2 processes named server, socket:[1]\n");
+	check_why_text(why, "2 threads of pool-2 (14), socket:[1]\n");
+	check_why_text(why, "2 processes named server, socket:[1]\n");
 	done(&capture, why);
 }
 
@@ -1061,6 +1082,8 @@ int main(void)
 		cmocka_unit_test(test_a_poll_of_a_connection_and_eventfds_is_for_the_connection),
 		cmocka_unit_test(
 			test_processes_that_are_stopped_or_have_all_descriptors_open_come_first),
+		cmocka_unit_test(
+			test_a_process_that_is_stopped_without_a_free_descriptor_is_one_line),
 		cmocka_unit_test(test_timeouts_of_an_epoll_are_one_cause_whatever_it_watches),
 		cmocka_unit_test(
 			test_a_connection_that_is_not_accepted_at_the_end_names_the_server),

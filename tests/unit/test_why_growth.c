@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "fake_names.h"
 #include "why_capture.h"
 
 #define TIMES 4
@@ -52,15 +53,20 @@ static uint64_t end(struct capture *capture, uint64_t ts)
 	return searched;
 }
 
-/* The steps to explain all spans. */
-static uint64_t all_spans(struct capture *capture, uint64_t end_ts)
+static uint64_t steps_of(struct capture *capture, uint64_t end_ts, const struct why_query *query)
 {
-	struct why *why =
-		ask(capture, end_ts, &(struct why_query){.name = "step", .slowest = UINT32_MAX});
+	struct why *why = ask(capture, end_ts, query);
 	uint64_t searched = why->searched;
 
 	done(capture, why);
 	return searched;
+}
+
+/* The steps to explain all spans. */
+static uint64_t all_spans(struct capture *capture, uint64_t end_ts)
+{
+	return steps_of(capture, end_ts,
+			&(struct why_query){.name = "step", .slowest = UINT32_MAX});
 }
 
 static void check_growth(uint64_t (*work)(uint32_t count))
@@ -161,6 +167,38 @@ static void test_the_other_ends_of_connections(void **state)
 {
 	(void)state;
 	check_growth(connections);
+}
+
+static void socket_of(struct capture *capture, uint32_t pid, const char *detail)
+{
+	struct store_object add = {.pid = pid, .name = "socket:[1]", .detail = detail};
+	struct error err = ERROR_INIT;
+
+	capture_must(store_writer_add_object(capture->writer, &add, &err), err);
+}
+
+/* The thread polls a connection that many processes share, but not its own one. */
+static uint64_t polled_connection(uint32_t count)
+{
+	struct capture capture;
+	uint64_t ts = begin(&capture), from;
+
+	object(&capture, "2 descriptors: tcp 10.0.0.1:5000 <-> 10.0.0.2:80, anon_inode:[eventfd]",
+	       "");
+	for (uint32_t i = 0; i < count; i++)
+		socket_of(&capture, 1000 + i, "tcp 10.0.0.1:5000 <-> 10.0.0.2:80");
+	for (uint32_t i = 0; i < count; i++) {
+		from = ts;
+		ts = wait_of(&capture, ts, NR_POLL, 0x5000 + 64 * (uint64_t)i, 2, UINT32_MAX, SOFT);
+		wait_details(&capture, from, ts - 10, 11, 1, 0, 0);
+	}
+	return end(&capture, ts);
+}
+
+static void test_polls_of_a_connection_of_many_processes(void **state)
+{
+	(void)state;
+	check_growth(polled_connection);
 }
 
 /* The thread waits for one server again and again, which has as many other clients. */
@@ -495,6 +533,107 @@ static void test_a_span_that_another_thread_ends(void **state)
 	check_growth(handed_over);
 }
 
+static void add_stack(struct capture *capture)
+{
+	const struct store_stack stack = {
+		.pid = CAPTURE_PID, .addresses = &(uint64_t){0x400000}, .count = 1};
+	struct error err = ERROR_INIT;
+
+	capture_must(store_writer_add_stack(capture->writer, &stack, &err), err);
+}
+
+static void wait_with_stack(struct capture *capture, uint64_t from_ts, uint64_t ts, uint32_t tid,
+			    uint32_t object, uint32_t stack)
+{
+	capture_add(capture, &(struct waffle_rec_wait){.rec = {ts, tid, WAFFLE_REC_WAIT, 0},
+						       .from_ts = from_ts,
+						       .object = object,
+						       .user_stack = stack});
+}
+
+static void frames(void *arg, uint32_t stack, stack_frame_fn each, void *each_arg)
+{
+	const struct stack_frame *frame = arg;
+
+	if (stack)
+		each(frame, each_arg);
+}
+
+/* Each of many processes has a pool of one thread, which is in a span. */
+static uint64_t pools(uint32_t count)
+{
+	struct stack_frame frame = {.function = "worker", .file = "uv/src/threadpool.c"};
+	struct stack_names names = {.arg = &frame, .frames = frames};
+	const struct why_query query = {.name = "step", .slowest = UINT32_MAX, .names = &names};
+	const uint64_t until = 100000 * US;
+	struct capture capture;
+	uint64_t searched;
+	struct why *why;
+
+	capture_begin(&capture, true);
+	add_stack(&capture);
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t pid = 1000 + 2 * i, tid = pid + 1;
+		uint64_t ts = 2 * US + 3 * i;
+
+		named_as(&capture, tid, pid, "node", WAFFLE_TASK_TRACED_FLAG);
+		gets(&capture, ts, 1, 0, tid, 0, 0, WAFFLE_SWITCH_NEXT_TRACED);
+		capture_hit_of(&capture, ts + 1, pid, tid, SITE_STEP, 1 + i, 0, 0, NULL);
+		capture_add(&capture,
+			    &(struct waffle_rec_switch){.rec = {ts + 2, tid, WAFFLE_REC_SWITCH, 1},
+							.prev_state = S,
+							.flags = WAFFLE_SWITCH_PREV_TRACED,
+							.syscall = NR_READ});
+	}
+	for (uint32_t i = 0; i < count; i++)
+		wait_with_stack(&capture, 2 * US + 3 * i + 2, until, 1001 + 2 * i, 0, 1);
+	why = ask(&capture, until + 1, &query);
+	searched = why->searched;
+	assert_int_equal(why->instances.len, count);
+	for (uint32_t i = 0; i < count; i++)
+		assert_true(why->instances.data[i].full_pool);
+	done(&capture, why);
+	return searched;
+}
+
+static void test_pools_of_many_processes(void **state)
+{
+	(void)state;
+	check_growth(pools);
+}
+
+static uint32_t functions(void *arg, uint32_t stack, uint64_t ts, const char **found, uint32_t max)
+{
+	(void)ts;
+	found[0] = arg;
+	return stack && max;
+}
+
+/* The thread polls many lists, and every second of its waits has a stack. */
+static uint64_t votes_for_locks(uint32_t count)
+{
+	struct stack_names names = {.arg = "LWLockAcquire", .functions = functions};
+	struct capture capture;
+	uint64_t ts = begin(&capture), from;
+
+	add_stack(&capture);
+	for (uint32_t i = 0; i < count; i++)
+		object(&capture, "2 descriptors: pipe:[1], pipe:[2]", "");
+	for (uint32_t i = 0; i < count; i++) {
+		from = ts;
+		ts = wait_of(&capture, ts, NR_POLL, 0x5000 + 64 * (uint64_t)i, 2, UINT32_MAX, 0);
+		wait_with_stack(&capture, from, ts - 10, 11, 1 + i, i % 2);
+	}
+	capture_end(&capture, ts, 11, 1);
+	return steps_of(&capture, ts + US, &(struct why_query){.name = "step", .names = &names});
+}
+
+static void test_locks_that_stacks_of_polls_show(void **state)
+{
+	(void)state;
+	check_growth(votes_for_locks);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -502,6 +641,7 @@ int main(void)
 		cmocka_unit_test(test_a_wait_in_which_the_thread_is_frozen),
 		cmocka_unit_test(test_a_waker_that_never_waits),
 		cmocka_unit_test(test_the_other_ends_of_connections),
+		cmocka_unit_test(test_polls_of_a_connection_of_many_processes),
 		cmocka_unit_test(test_the_server_of_a_connection_with_many_clients),
 		cmocka_unit_test(test_ends_at_the_last_of_many_processes),
 		cmocka_unit_test(test_cgroups_that_throttle),
@@ -515,6 +655,8 @@ int main(void)
 		cmocka_unit_test(test_many_parts_of_a_series),
 		cmocka_unit_test(test_many_causes),
 		cmocka_unit_test(test_a_span_that_another_thread_ends),
+		cmocka_unit_test(test_pools_of_many_processes),
+		cmocka_unit_test(test_locks_that_stacks_of_polls_show),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -438,8 +438,8 @@ static void test_waits_without_a_stack_are_for_the_lock_that_others_show(void **
 					    "the lock of a row in PostgreSQL");
 		}
 		if (rows[i].ms == 50)
-			check_printed(why, "  in waits for locks: 100.0 % the lock of a row in "
-					   "PostgreSQL\n");
+			check_why_text(why, "  in waits for locks: 100.0 % the lock of a row in "
+					    "PostgreSQL\n");
 		done_named(&capture, why, names);
 	}
 }

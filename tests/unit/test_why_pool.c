@@ -50,8 +50,8 @@ static void test_what_a_pool_does_on_the_cpu_of_its_thread_is_its_work(void **st
 	(void)state;
 	check_part(why, 0, "user-work", 40000, 11, "likely", COND);
 	assert_int_equal(part_of(why, 0)->pool_wait_ns, 18000);
-	check_printed(why, "pool-1 (11), " COND
-			   ", of which 18.0 us while other threads of its pool had the CPU\n");
+	check_why_text(why, "pool-1 (11), " COND
+			    ", of which 18.0 us while other threads of its pool had the CPU\n");
 	done(&capture, why);
 }
 
@@ -108,7 +108,7 @@ static void started(struct capture *capture, uint32_t pid, uint32_t ppid)
 }
 
 /* Thread 10 of process 100 has parent 40. The last of three processes takes the CPU for short. */
-static void check_kin(const uint32_t *parents, uint64_t last_ns, const char *text)
+static void check_relation(const uint32_t *parents, uint64_t last_ns, const char *text)
 {
 	struct capture capture;
 	struct why *why;
@@ -129,7 +129,7 @@ static void check_kin(const uint32_t *parents, uint64_t last_ns, const char *tex
 	}
 	capture_end(&capture, ts, 10, 1);
 	why = ask_span(&capture, 9000);
-	check_printed(why, text);
+	check_why_text(why, text);
 	done(&capture, why);
 }
 
@@ -140,12 +140,12 @@ static void test_processes_that_take_the_cpu_may_be_its_children(void **state)
 	static const uint32_t mixed[] = {CAPTURE_PID, CAPTURE_PID, 1};
 
 	(void)state;
-	check_kin(children, 1000, "certain  3 processes named worker, its children\n");
-	check_kin(siblings, 1000,
-		  "certain  3 processes named worker, children of the same process\n");
-	check_kin(mixed, 1000, "certain  3 processes named worker\n");
-	check_kin(mixed, 100, "certain  3 processes named worker, mostly its children\n");
-	check_kin(unknown, 1000, "certain  3 processes named worker\n");
+	check_relation(children, 1000, "certain  3 processes named worker, its children\n");
+	check_relation(siblings, 1000,
+		       "certain  3 processes named worker, children of the same process\n");
+	check_relation(mixed, 1000, "certain  3 processes named worker\n");
+	check_relation(mixed, 100, "certain  3 processes named worker, mostly its children\n");
+	check_relation(unknown, 1000, "certain  3 processes named worker\n");
 }
 
 int main(void)

@@ -344,9 +344,10 @@ static inline void check_why_view(const struct why *why, const struct why_view *
 	free(text);
 }
 
+/* The same, with all causes. */
 static inline void check_why_text(const struct why *why, const char *expected)
 {
-	check_why_view(why, &(struct why_view){.causes = 10}, expected);
+	check_why_view(why, &(struct why_view){0}, expected);
 }
 
 /* Adds the site of requests (capture/requests.h) as the first one after capture_sites. */
@@ -373,21 +374,6 @@ static inline void done(struct capture *capture, struct why *why)
 {
 	why_free(why);
 	capture_free(capture);
-}
-
-/* Checks that the text of the answer has this part. */
-static inline void check_printed(const struct why *why, const char *text)
-{
-	const struct why_view view = {0};
-	char *printed = NULL;
-	size_t len = 0;
-	FILE *out = open_memstream(&printed, &len);
-
-	why_print_text(why, &view, out);
-	fclose(out);
-	if (!strstr(printed, text))
-		fail_msg("not printed: %s\nbut:\n%s", text, printed);
-	free(printed);
 }
 
 #endif

@@ -17,7 +17,7 @@ static int compare(uint32_t a, uint32_t b)
 	return a < b ? -1 : a > b;
 }
 
-static int end_kin(const struct end *a, const struct end *b)
+static int end_group(const struct end *a, const struct end *b)
 {
 	return compare(a->signo, b->signo) ?: compare(a->ppid, b->ppid)
 		       ?: compare(a->comm, b->comm);
@@ -27,7 +27,7 @@ static int end_compare(const void *left, const void *right)
 {
 	const struct end *a = left, *b = right;
 
-	return end_kin(a, b) ?: compare(a->thread, b->thread);
+	return end_group(a, b) ?: compare(a->thread, b->thread);
 }
 
 static int killed_compare(const void *left, const void *right)
@@ -93,7 +93,7 @@ void killed_find(killed_list *list, const struct model *model)
 	if (ends.len)
 		qsort(ends.data, ends.len, sizeof(*ends.data), end_compare);
 	for (size_t i = 0, end; i < ends.len; i = end) {
-		for (end = i + 1; end < ends.len && !end_kin(&ends.data[i], &ends.data[end]);)
+		for (end = i + 1; end < ends.len && !end_group(&ends.data[i], &ends.data[end]);)
 			end++;
 		vec_add(list, killed_of(model, &ends.data[i], end - i));
 	}

@@ -393,9 +393,9 @@ static bool disarm_await(struct session *session)
 				session,
 				"the kernel does not take the probes off: a process keeps "
 				"the lock of its mappings, and every fork() of the machine "
-				"waits with it; if it waits for a FUSE server, end that or "
-				"write 1 to its /sys/fs/fuse/connections/*/abort; waffle-bpf "
-				"ends after that, and writes the capture now");
+				"waits with it, as does the end of waffle-bpf, but not its "
+				"capture; if it waits for a FUSE server, end that or write 1 "
+				"to its /sys/fs/fuse/connections/*/abort");
 			kernel_disarm_give_up(session->kernel);
 			return false;
 		}
@@ -430,8 +430,10 @@ static int finish(struct session *session)
 	kernel_snapshot(session->kernel, true, state_store, session, &ignored);
 	kernel_finish(session->kernel);
 	session->end_ts = clock_monotonic_ns();
-	if (session_wants_sched(session->options))
-		enrich_halted_examine(session->enrich);
+	if (session_wants_sched(session->options) && !enrich_halted_examine(session->enrich))
+		session_notify(session,
+			       "the time was too short to find which processes hold the other ends "
+			       "of pipes, and locks of files");
 	enrich_names_look(session->enrich, true);
 	programs_let_go(session);
 	if (session->rings)
@@ -495,6 +497,8 @@ static void close_all(struct session *session)
 		/* The child holds a copy of the pipe for whose end kernel_close() waits. */
 		&session->launch);
 	programs_let_go(session);
+	if (session->kernel)
+		disarm_await(session);
 	kernel_close(session->kernel);
 	plan_free(session->plan);
 	targets_close(session);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The processes of a capture. They are followed until they exit, and armed when they map new
  * files. */
+#include <stdio.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -138,9 +139,14 @@ int targets_find(struct session *session)
 	return result;
 }
 
+/* For so long they are looked for at the end: the targets may be very many. */
+#define LIMITS_NS 200000000ull
+
 int targets_pass_limits(struct session *session, int (*pass)(struct waffle_rec *rec, void *arg),
 			void *arg)
 {
+	uint64_t until_ns = clock_monotonic_ns() + LIMITS_NS;
+	char line[160];
 	int result = 0;
 
 	for (size_t i = 0; i < session->targets.len && !result; i++) {
@@ -151,6 +157,14 @@ int targets_pass_limits(struct session *session, int (*pass)(struct waffle_rec *
 						  .kind = WAFFLE_IO_LIMIT_DESCRIPTORS};
 		uint64_t limit;
 
+		if (clock_monotonic_ns() >= until_ns) {
+			snprintf(line, sizeof(line),
+				 "the time was too short to look in more than %zu of %zu processes "
+				 "for whether all their descriptors are open",
+				 i, session->targets.len);
+			session_notify(session, line);
+			break;
+		}
 		if (!descriptors_are_used_up(&limit, pid))
 			continue;
 		rec.limit = limit;

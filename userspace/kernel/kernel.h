@@ -42,8 +42,13 @@ int kernel_open(struct kernel **kernel, const struct kernel_options *options, st
 void kernel_close(struct kernel *kernel);
 
 /* Whether some process of the machine keeps its mmap_lock, for which a reader of its mappings may
- * wait for ever. Takes 0.1 s if one seems to. */
+ * wait for ever, or seems to. If one seems to, that takes 0.1 s to decide, of which a call takes
+ * 20 ms at most while records are drained. */
 bool kernel_locks_are_held(struct kernel *kernel);
+/* When it is looked at again; before that, the answer is the same. */
+uint64_t kernel_locks_look_ts(const struct kernel *kernel);
+/* From now on records are drained, which has to be done again and again. */
+void kernel_drain_begins(struct kernel *kernel);
 
 int kernel_target_add(struct kernel *kernel, pid_t pid, struct error *err);
 /* The same for a process without its children, while the capture runs. Then calls `each` with the

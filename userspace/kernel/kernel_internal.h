@@ -7,6 +7,7 @@
 #include <linux/bpf.h>
 #include <pthread.h>
 
+#include "bpf/mmap_lock.h"
 #include "kernel/kernel.h"
 #include "kernel/types_internal.h"
 #include "util/map.h"
@@ -29,11 +30,20 @@ struct loaded_class {
 	uint32_t hit_jited, end_jited; /* bytes of machine code; 0: no program of its own */
 };
 
+#define MMAP_LOCK_WAITS_MAX 64
+
+struct mmap_lock_waits {
+	struct waffle_mmap_lock_wait list[MMAP_LOCK_WAITS_MAX];
+	size_t count;
+};
+
 /* A thread that keeps the mmap_lock of its process while it is blocked. */
 struct mmap_lock_state {
-	uint64_t until_ts; /* so long this is taken to be so; 0: not looked yet */
-	uint32_t pid, tid; /* 0: there is none */
-	const char *call;  /* the system call that it is in; NULL: another */
+	uint64_t until_ts;            /* so long this is taken to be so; 0: not looked yet */
+	unsigned looks;               /* that were taken so far, if it is not decided yet */
+	struct mmap_lock_waits waits; /* those that have lasted since the first look */
+	uint32_t pid, tid;            /* 0: there is none */
+	const char *call;             /* the system call that it is in; NULL: another */
 	char comm[WAFFLE_COMM_BYTES];
 };
 
@@ -62,6 +72,7 @@ struct kernel {
 	VEC(uint32_t) fetch_programs; /* the site of each fetch program that was set */
 	struct closer *closer;        /* NULL: none yet */
 	struct mmap_lock_state locks; /* of the last look at them */
+	bool drained;                 /* see kernel_drain_begins() */
 	VEC(int) point_fds;           /* perf events and links of tracepoints */
 	const char *cpus_folder;
 	bool *online;             /* for each CPU, as of the last check */
@@ -161,8 +172,8 @@ uint64_t skipped_tasks(const struct bpf_object *object);
 int iterator_open(const struct bpf_program *program);
 
 /* Whether a process keeps its mmap_lock, so that setting a uprobe may wait for it, and every fork()
- * of the machine with it: -EBUSY and a message about the file that was to be armed, or 0. Takes
- * some 0.1 ms if nothing is wrong. */
+ * of the machine with it: -EBUSY and a message about the file that was to be armed, -EAGAIN if that
+ * is not decided yet, or 0. Takes some 0.1 ms if nothing is wrong. */
 int mmap_locks_check(struct kernel *kernel, const char *path, struct error *err);
 
 /* Waits until all links are closed, and frees. */

@@ -17,8 +17,9 @@
 
 /* A wait that lasts through all looks is one that does not end by itself. */
 #define LOOKS 11
+/* So many are taken at once while records are drained, the others by later calls. */
+#define LOOKS_BRIEF 3
 #define BETWEEN_NS 10000000
-#define WAITS_MAX 64 /* of one look */
 
 /* A result holds for all files that are armed together; that a lock is held, for longer, since the
  * session waits for such a look. */
@@ -36,11 +37,6 @@ static const struct {
 	{SYS_shmat, "shmat"},
 };
 
-struct waits {
-	struct waffle_mmap_lock_wait list[WAITS_MAX];
-	size_t count;
-};
-
 static const char *call_name(int number)
 {
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
@@ -50,15 +46,15 @@ static const char *call_name(int number)
 }
 
 /* Adds a thread that may hold a lock. Many may only wait for one. */
-static void wait_take(struct waits *waits, const struct waffle_mmap_lock_wait *wait)
+static void wait_take(struct mmap_lock_waits *waits, const struct waffle_mmap_lock_wait *wait)
 {
-	if (waits->count < WAITS_MAX && (wait->owner || call_name(wait->syscall)))
+	if (waits->count < MMAP_LOCK_WAITS_MAX && (wait->owner || call_name(wait->syscall)))
 		waits->list[waits->count++] = *wait;
 }
 
 /* Gets those that may hold a lock. There are none if the kernel does not tell. It gives whole
  * records. */
-static void waits_read(struct waits *waits, struct kernel *kernel)
+static void waits_read(struct mmap_lock_waits *waits, struct kernel *kernel)
 {
 	struct waffle_mmap_lock_wait part[16];
 	int fd = iterator_open(kernel->bpf->progs.mmap_lock_waits);
@@ -73,7 +69,7 @@ static void waits_read(struct waits *waits, struct kernel *kernel)
 		close(fd);
 }
 
-static bool has_wait(const struct waits *waits, const struct waffle_mmap_lock_wait *wait)
+static bool has_wait(const struct mmap_lock_waits *waits, const struct waffle_mmap_lock_wait *wait)
 {
 	for (size_t i = 0; i < waits->count; i++)
 		if (waits->list[i].tid == wait->tid && waits->list[i].switches == wait->switches)
@@ -81,27 +77,21 @@ static bool has_wait(const struct waits *waits, const struct waffle_mmap_lock_wa
 	return false;
 }
 
-/* Keeps only those of the first look that are waiting in all others, too. */
-static void waits_last(struct waits *waits, struct kernel *kernel)
+/* Keeps only those that have not ended since they were read. */
+static void waits_keep(struct mmap_lock_waits *waits, struct kernel *kernel)
 {
-	const struct timespec between = {.tv_nsec = BETWEEN_NS};
-	struct waits now;
+	struct mmap_lock_waits now;
+	size_t kept = 0;
 
-	waits_read(waits, kernel);
-	for (unsigned look = 1; waits->count && look < LOOKS; look++) {
-		size_t kept = 0;
-
-		clock_nanosleep(CLOCK_MONOTONIC, 0, &between, NULL);
-		waits_read(&now, kernel);
-		for (size_t i = 0; i < waits->count; i++)
-			if (has_wait(&now, &waits->list[i]))
-				waits->list[kept++] = waits->list[i];
-		waits->count = kept;
-	}
+	waits_read(&now, kernel);
+	for (size_t i = 0; i < waits->count; i++)
+		if (has_wait(&now, &waits->list[i]))
+			waits->list[kept++] = waits->list[i];
+	waits->count = kept;
 }
 
 /* Of the threads of a process, the owner is the one that others wait for. */
-static const struct waffle_mmap_lock_wait *holder_of(const struct waits *waits)
+static const struct waffle_mmap_lock_wait *holder_of(const struct mmap_lock_waits *waits)
 {
 	for (size_t i = 0; i < waits->count; i++)
 		if (waits->list[i].owner)
@@ -109,28 +99,57 @@ static const struct waffle_mmap_lock_wait *holder_of(const struct waits *waits)
 	return waits->count ? &waits->list[0] : NULL;
 }
 
+static void holder_set(struct mmap_lock_state *locks)
+{
+	const struct waffle_mmap_lock_wait *holder = holder_of(&locks->waits);
+
+	locks->looks = 0;
+	locks->pid = locks->tid = 0;
+	locks->until_ts = clock_monotonic_ns() + (holder ? HELD_NS : FREE_NS);
+	if (!holder)
+		return;
+	locks->pid = holder->tgid;
+	locks->tid = holder->tid;
+	locks->call = call_name(holder->syscall);
+	memcpy(locks->comm, holder->comm, sizeof(holder->comm));
+}
+
+/* Begins to look at the locks, or goes on with it. */
 static void locks_look(struct kernel *kernel)
 {
-	const struct waffle_mmap_lock_wait *holder;
-	struct waits waits;
+	const struct timespec between = {.tv_nsec = BETWEEN_NS};
+	struct mmap_lock_state *locks = &kernel->locks;
+	unsigned most = locks->looks ? locks->looks + 1 : kernel->drained ? LOOKS_BRIEF : LOOKS;
 
-	kernel->locks = (struct mmap_lock_state){0};
-	waits_last(&waits, kernel);
-	holder = holder_of(&waits);
-	if (holder) {
-		kernel->locks.pid = holder->tgid;
-		kernel->locks.tid = holder->tid;
-		kernel->locks.call = call_name(holder->syscall);
-		memcpy(kernel->locks.comm, holder->comm, sizeof(holder->comm));
+	if (locks->looks)
+		waits_keep(&locks->waits, kernel);
+	else
+		waits_read(&locks->waits, kernel);
+	while (++locks->looks < most && locks->waits.count) {
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &between, NULL);
+		waits_keep(&locks->waits, kernel);
 	}
-	kernel->locks.until_ts = clock_monotonic_ns() + (holder ? HELD_NS : FREE_NS);
+	if (!locks->waits.count || locks->looks >= LOOKS)
+		holder_set(locks);
+	else
+		locks->until_ts = clock_monotonic_ns() + BETWEEN_NS;
 }
 
 bool kernel_locks_are_held(struct kernel *kernel)
 {
 	if (clock_monotonic_ns() >= kernel->locks.until_ts)
 		locks_look(kernel);
-	return kernel->locks.pid;
+	return kernel->locks.pid || kernel->locks.looks;
+}
+
+uint64_t kernel_locks_look_ts(const struct kernel *kernel)
+{
+	return kernel->locks.until_ts;
+}
+
+void kernel_drain_begins(struct kernel *kernel)
+{
+	kernel->drained = true;
 }
 
 int mmap_locks_check(struct kernel *kernel, const char *path, struct error *err)
@@ -139,12 +158,15 @@ int mmap_locks_check(struct kernel *kernel, const char *path, struct error *err)
 
 	if (!kernel_locks_are_held(kernel))
 		return 0;
+	if (locks->looks)
+		return error_set(err, EAGAIN,
+				 "arming %s: a process may keep the lock of its mappings", path);
 	return error_set(err, EBUSY,
 			 "arming %s: thread %u of process %u (%.16s) is blocked%s%s%s and keeps "
 			 "the lock of its mappings: the probes would wait for it, and every fork() "
-			 "of the machine with them; its sites stay dormant. If the thread waits "
-			 "for a FUSE server, end that or write 1 to its "
-			 "/sys/fs/fuse/connections/*/abort, and attach again",
+			 "of the machine with them; its sites stay dormant until that ends. If the "
+			 "thread waits for a FUSE server, end that or write 1 to its "
+			 "/sys/fs/fuse/connections/*/abort",
 			 path, locks->tid, locks->pid, locks->comm, locks->call ? " in " : "",
 			 locks->call ? locks->call : "", locks->call ? "()" : "");
 }

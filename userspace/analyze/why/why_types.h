@@ -34,11 +34,11 @@ static inline enum why_grade why_grade_of(const uint64_t *grade_ns, uint64_t tot
 }
 
 /* How the process of a culprit is related to that of the explained thread. */
-enum why_kin {
-	WHY_KIN_NONE,     /* it is the same, or no relation is known */
-	WHY_KIN_CHILDREN, /* that one has started it */
-	WHY_KIN_SIBLINGS, /* the same recorded process has started both */
-	WHY_KINS,
+enum why_relation {
+	WHY_RELATION_NONE,     /* it is the same, or no relation is known */
+	WHY_RELATION_CHILDREN, /* that one has started it */
+	WHY_RELATION_SIBLINGS, /* the same recorded process has started both */
+	WHY_RELATIONS,
 };
 
 /* A stretch of a thread's time on the chain from a wait to its cause. */
@@ -210,9 +210,9 @@ struct why_part {
 	/* Number of similar threads that the part stands for, and of their processes; `thread` is
 	 * the one with the most time. */
 	uint32_t threads, processes;
-	enum why_kin kin; /* of these processes, if there are several */
-	bool kin_mostly;  /* some are not, which have little of the time */
-	uint32_t span;    /* the culprit's span, or MODEL_NONE */
+	enum why_relation relation; /* of these processes, if there are several */
+	bool relation_mostly;       /* some are not, which have little of the time */
+	uint32_t span;              /* the culprit's span, or MODEL_NONE */
 	/* Text in why.texts: the file, lock, device, socket or cgroup; 0: none. */
 	uint32_t object;
 	/* Text in why.texts: the lock that the culprit holds meanwhile, so that the thread before

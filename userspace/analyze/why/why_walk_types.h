@@ -50,8 +50,8 @@ struct why_sum {
 	 * has left: others took theirs from it (Boyer-Moore). It has at least as much time. */
 	uint64_t placed_ns, votes_ns;
 	uint64_t grade_ns[WHY_GRADE_CERTAIN + 1];
-	uint64_t kin_ns[WHY_KINS]; /* known while sums are folded */
-	uint32_t chain;            /* index in why_walk.chains */
+	uint64_t relation_ns[WHY_RELATIONS]; /* known while sums are folded */
+	uint32_t chain;                      /* index in why_walk.chains */
 	/* Its samples: a linked list in why_walk.sampled; MODEL_NONE: none. */
 	uint32_t sampled_first, sampled_last;
 	/* Its neighbours at the disk: a linked list in why_walk.neighbours; MODEL_NONE: none. */
@@ -89,6 +89,14 @@ struct why_steps {
 struct why_lock_votes {
 	uint32_t lock;  /* the text of why_program_lock(), if it is the same in all; else 0 */
 	uint32_t count; /* of the waits */
+};
+
+/* Time in which a thread was busy, as a thread of a pool is (why_full_pool.c). */
+struct why_pool_time {
+	uint32_t thread;
+	uint32_t stack; /* of waits at a futex, if it shows a job; 0: it was busy in any case */
+	uint64_t ts;    /* of the first one with this stack */
+	uint64_t ns;
 };
 
 /* What is known about a kernel stack. */
@@ -150,9 +158,9 @@ struct why_walk {
 	struct map python_of;         /* pid → enum wait_python */
 	struct map futex_uses;        /* user stack number → enum futex_use */
 	struct map program_locks;     /* user stack → text of why_program_lock() */
-	struct map locks_at; /* thread and object → struct why_lock_votes of waits with a stack */
+	struct map locks_at; /* thread and object → struct why_lock_votes of waits with a stack;
+				thread and 0: those of the thread are known */
 	VEC(struct why_lock_votes) lock_votes;
-	bool lock_votes_known;
 	struct map places;         /* user stack → text of the place where a thread slept */
 	struct map go_idle_stacks; /* user stack number → whether Go's runtime waits for work */
 	struct map go_idle;        /* what is waited for, as a hash → the same */
@@ -164,6 +172,7 @@ struct why_walk {
 	struct map go_busy_of;    /* pid → index in go_busy_ranges */
 	uint64_t go_busy_load;    /* intervals.loads when they were made */
 	VEC(uint32_t) sockets;    /* objects with two ends, sorted by them */
+	VEC(uint32_t) owned;      /* indexes in `sockets`, sorted by process */
 	VEC(uint32_t) listeners;  /* sockets of TCP with one end */
 	struct map socket_at;     /* inode → number of one of `sockets` or `listeners` */
 	struct map peers;         /* object → thread at the other end, or NO_PEER */
@@ -181,6 +190,8 @@ struct why_walk {
 	bool wakers_known;
 	struct map full_pools; /* thread → text of its pool (why_full_pool.c) */
 	struct map full_known; /* pid → 1: those of its threads are in full_pools */
+	VEC(struct why_pool_time) pool_times; /* of all traced threads, by thread */
+	bool pool_times_known;
 	struct map signals_to; /* thread → number of signals to it */
 	struct map cgroups;    /* inode → text */
 	struct why_object_text object_texts[1u << WHY_OBJECT_TEXT_BITS];

@@ -61,30 +61,49 @@ bool file_is_loaded(const struct armed_file *file, pid_t pid)
 	return doubled_is_loaded(file, doubled_look(file, pid));
 }
 
+/* A row for the same replaces the one that is there. */
+static int loading_keep(struct arming *arming, const struct loading *loading, struct error *err)
+{
+	for (size_t i = 0; i < arming->loading.len; i++) {
+		struct loading *row = &arming->loading.data[i];
+
+		if (row->pid == loading->pid && row->file == loading->file &&
+		    row->ahead == loading->ahead && row->refused == loading->refused) {
+			*row = *loading;
+			return 0;
+		}
+	}
+	if (!vec_push(&arming->loading, *loading))
+		return error_set(err, ENOMEM, "out of memory");
+	arming->files.data[loading->file].arm_count++; /* keeps the file open */
+	return 0;
+}
+
 int loading_add(struct arming *arming, uint32_t index, pid_t pid, bool ahead, struct error *err)
 {
 	uint64_t now = clock_monotonic_ns();
-	struct loading loading = {.pid = pid,
-				  .file = index,
-				  .ahead = ahead,
-				  .begin_ns = now,
-				  .next_ns = now + LOOK_MIN_NS};
+	const struct loading loading = {.pid = pid,
+					.file = index,
+					.ahead = ahead,
+					.begin_ns = now,
+					.next_ns = now + LOOK_MIN_NS};
 
-	for (size_t i = 0; i < arming->loading.len; i++)
-		if (arming->loading.data[i].pid == pid && arming->loading.data[i].file == index &&
-		    arming->loading.data[i].ahead == ahead) {
-			arming->loading.data[i].begin_ns = now;
-			return 0;
-		}
 	file_report(
 		arming, &arming->files.data[index],
 		"is armed when its loader is done, and what comes before is missing: its linker "
 		"(lld) lets two segments share the page of its semaphores; link it with "
 		"-Wl,-z,separate-loadable-segments");
-	if (!vec_push(&arming->loading, loading))
-		return error_set(err, ENOMEM, "out of memory");
-	arming->files.data[index].arm_count++; /* keeps the file open */
-	return 0;
+	return loading_keep(arming, &loading, err);
+}
+
+int loading_add_refused(struct arming *arming, uint32_t index, pid_t pid, struct error *err)
+{
+	const struct loading loading = {.pid = pid,
+					.file = index,
+					.refused = true,
+					.next_ns = kernel_locks_look_ts(arming->kernel)};
+
+	return loading_keep(arming, &loading, err);
 }
 
 int file_await(struct arming *arming, uint32_t index, pid_t pid, struct error *err)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Arms files that have a page mapped twice (arming_doubled.c) when their loader is done. */
+/* Arms files that have a page mapped twice (arming_doubled.c) when their loader is done, and all
+ * that the kernel has refused when it does not any more. */
 #include "capture/arming/arming_internal.h"
 #include "util/clock.h"
 
@@ -62,6 +63,18 @@ int arming_loading_ms(const struct arming *arming, int most)
 	return most;
 }
 
+/* The row stays, with a later time, if it is refused again. */
+static void refused_again(struct arming *arming, size_t row)
+{
+	const struct loading loading = arming->loading.data[row];
+	struct error ignored = ERROR_INIT;
+
+	if (arming->files.data[loading.file].ino)
+		file_arm(arming, loading.file, loading.pid, &ignored);
+	if (arming->loading.data[row].next_ns == loading.next_ns)
+		loading_remove(arming, row);
+}
+
 void arming_loaded(struct arming *arming)
 {
 	struct error ignored = ERROR_INIT;
@@ -76,6 +89,10 @@ void arming_loaded(struct arming *arming)
 			loading->ahead = false; /* the exec failed */
 		if (loading->ahead || now < loading->next_ns)
 			continue;
+		if (loading->refused) {
+			refused_again(arming, i - 1);
+			continue;
+		}
 		found = file->ino ? doubled_look(file, loading->pid) : (struct doubled){0};
 		gap = gap < LOOK_MIN_NS ? LOOK_MIN_NS : gap > LOOK_MAX_NS ? LOOK_MAX_NS : gap;
 		loading->next_ns = now + gap;

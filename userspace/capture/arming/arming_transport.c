@@ -131,13 +131,8 @@ int control_arm(struct arming *arming, uint32_t index, struct arm_request reques
 	request.uses = NULL;
 	request.stacks = NULL;
 	result = kernel_arm(arming->kernel, &arm.armed, &request, &problem);
-	if (result == -ESRCH || (result && kill(pid, 0) && errno == ESRCH))
-		return error_set(err, ESRCH, "pid %d: it exited while being armed", pid);
-	if (result || !arm.armed) {
-		if (!arming->warning[0])
-			snprintf(arming->warning, sizeof(arming->warning), "%s", problem.message);
-		return 0;
-	}
+	if (result || !arm.armed)
+		return file_arm_failed(arming, index, pid, result, &problem, err);
 	if (!vec_push(&arming->arms, arm)) {
 		armed_release(arm.armed);
 		return error_set(err, ENOMEM, "out of memory");

@@ -396,9 +396,9 @@ void enrich_halted(struct enrich *enrich, const struct waffle_rec_halted *halted
 	open_waits_add(enrich->open_waits, halted);
 }
 
-void enrich_halted_examine(struct enrich *enrich)
+bool enrich_halted_examine(struct enrich *enrich)
 {
-	open_waits_examine(enrich->open_waits);
+	return open_waits_examine(enrich->open_waits);
 }
 
 struct pipes_named {

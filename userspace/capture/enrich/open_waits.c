@@ -367,18 +367,17 @@ static void fifo_examine(struct open_wait *wait, const struct image *image)
 				       .from_ts = halted->from_ts ?: halted->rec.ts,
 				       .object = UINT32_MAX};
 	uint64_t args[SEEN_ARGS];
-	struct file_key key;
-	char path[PATH_MAX];
+	struct opened_fifo fifo;
 
 	if (!is_open_call(halted->syscall) || !is_still_in_call(halted, args) ||
-	    !opened_fifo_find(&key, path, (pid_t)halted->rec.tid, image, halted->syscall, args) ||
+	    !opened_fifo_find(&fifo, (pid_t)halted->rec.tid, image, halted->syscall, args) ||
 	    !is_still_there(halted))
 		return;
-	wait->fifo = strdup(path);
-	wait->fifo_lacks = opened_fifo_lacks(halted->syscall, args);
+	wait->fifo = strdup(fifo.path);
+	wait->fifo_lacks = fifo.lacks;
 	file.rec.kind = WAFFLE_REC_WAIT;
-	file.ino = key.ino;
-	file.dev = key.dev;
+	file.ino = fifo.key.ino;
+	file.dev = fifo.key.dev;
 	wait->file = file;
 }
 
@@ -511,7 +510,7 @@ static int process_compare(const void *left, const void *right)
 	return a->halted.rec.tid < b->halted.rec.tid ? -1 : 1;
 }
 
-void open_waits_examine(struct open_waits *waits)
+bool open_waits_examine(struct open_waits *waits)
 {
 	uint64_t owners_ns = clock_monotonic_ns() + OWNERS_NS, until_ns = owners_ns + TABLES_NS;
 
@@ -533,10 +532,12 @@ void open_waits_examine(struct open_waits *waits)
 		mappings_free(&process.mappings);
 		first = process.end;
 	}
+	if (!waits->pipes.len ||
+	    pipe_ends_find(waits->pipes.data, waits->pipes.len, clock_monotonic_ns() + PIPES_NS))
+		return true;
 	/* A holder that was not seen may be the one that is to end the wait. */
-	if (waits->pipes.len &&
-	    !pipe_ends_find(waits->pipes.data, waits->pipes.len, clock_monotonic_ns() + PIPES_NS))
-		waits->pipes.len = 0;
+	waits->pipes.len = 0;
+	return false;
 }
 
 /* Copies the other ends of the pipes among the descriptors of a wait that have holders. Returns

@@ -51,7 +51,7 @@ static bool text_is(const struct inside *inside, const char *at, const char *end
 static bool has_text(const struct find *find, const struct inside *inside)
 {
 	GElf_Shdr header;
-	Elf_Scn *section = elf_file_section(&find->file, ".rodata", &header);
+	Elf_Scn *section = elf_section_named(find->file.elf, ".rodata", &header);
 	bool small = section && header.sh_size <= TEXTS_MAX;
 	Elf_Data *data = small ? elf_getdata(section, NULL) : NULL;
 	const char *at = data ? data->d_buf : NULL, *end = at ? at + data->d_size : NULL;

@@ -4,7 +4,7 @@
 #include "render/json/summary_json.h"
 #include "render/place.h"
 #include "render/json/hang_json_internal.h"
-#include "render/json/hampered_json_internal.h"
+#include "render/json/impaired_json_internal.h"
 #include "render/json/killed_json_internal.h"
 #include "render/text/report_causes.h"
 #include "render/text/report_text.h"
@@ -163,7 +163,7 @@ int report_print_json(const struct report *report, FILE *out)
 	hang_json(json, &report->hangs,
 		  &(struct hang_view){.model = model, .names = report->names});
 	killed_json(json, model);
-	hampered_json(json, model);
+	impaired_json(json, model);
 	json_field_u64(json, "duration_ns", model->end_ts - model->start_ts);
 	json_field_bool(json, "sched", model->sched);
 	json_field_bool(json, "causes_partial", report->causes && report->causes->partial);

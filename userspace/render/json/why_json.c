@@ -10,7 +10,7 @@
 #include "render/json/summary_json.h"
 #include "render/json/values.h"
 #include "render/json/hang_json_internal.h"
-#include "render/json/hampered_json_internal.h"
+#include "render/json/impaired_json_internal.h"
 #include "render/json/killed_json_internal.h"
 #include "render/json/stack_frame_internal.h"
 #include "render/text/why_node.h"
@@ -377,9 +377,10 @@ static void cause_json(const struct why_json_printer *printer, const struct why_
 		json_field_u64(json, "open_ns", part->open_ns);
 	json_field_u64(json, "threads", part->threads);
 	json_field_u64(json, "processes", part->processes);
-	if (part->kin)
-		json_field_string(json, "kin",
-				  part->kin == WHY_KIN_CHILDREN ? "children" : "siblings");
+	if (part->relation)
+		json_field_string(json, "relation",
+				  part->relation == WHY_RELATION_CHILDREN ? "children"
+									  : "siblings");
 	if (part->objects > 1)
 		json_field_u64(json, "objects", part->objects);
 	if (part->connections)
@@ -578,7 +579,7 @@ int why_print_json(const struct why *why, const struct why_view *view, FILE *out
 		hang_json(printer.json, view->hangs,
 			  &(struct hang_view){.model = why->model, .names = view->names});
 	killed_json(printer.json, why->model);
-	hampered_json(printer.json, why->model);
+	impaired_json(printer.json, why->model);
 	summary_json_filter(printer.json, why->model);
 	summary_json_records(printer.json, why->model);
 	json_object_end(printer.json);

@@ -9,7 +9,7 @@
 #include "render/disorder.h"
 #include "render/place.h"
 #include "render/text/hang_text.h"
-#include "render/text/hampered_text_internal.h"
+#include "render/text/impaired_text_internal.h"
 #include "render/text/killed_text_internal.h"
 #include "render/text/notices.h"
 #include "render/text/report_causes.h"
@@ -518,7 +518,7 @@ void report_print_spans(const struct report *report, const struct report_view *v
 	print_head(&printer);
 	print_warnings(&printer);
 	killed_print(printer.model, view->colour, out);
-	hampered_print(printer.model, view->colour, out);
+	impaired_print(printer.model, view->colour, out);
 	print_deadlocks(&printer);
 	print_spans(&printer);
 	report_print_causes(report, view, out);

@@ -10,7 +10,7 @@
 #include "analyze/why/why_waiters.h"
 #include "render/place.h"
 #include "render/text/hang_text.h"
-#include "render/text/hampered_text_internal.h"
+#include "render/text/impaired_text_internal.h"
 #include "render/text/killed_text_internal.h"
 #include "render/text/samples_text_internal.h"
 #include "render/text/values_text_internal.h"
@@ -169,16 +169,16 @@ static void print_doubts(const struct why_printer *printer, const struct why_ins
 }
 
 /* Prints ", its children" behind several processes. */
-static void put_kin(const struct why_printer *printer, const struct why_part *part)
+static void put_relation(const struct why_printer *printer, const struct why_part *part)
 {
 	static const char *const texts[] = {
-		[WHY_KIN_CHILDREN] = "its children",
-		[WHY_KIN_SIBLINGS] = "children of the same process",
+		[WHY_RELATION_CHILDREN] = "its children",
+		[WHY_RELATION_SIBLINGS] = "children of the same process",
 	};
 
-	if (part->kin)
-		fprintf(printer->out, ", %s%s", part->kin_mostly ? "mostly " : "",
-			texts[part->kin]);
+	if (part->relation)
+		fprintf(printer->out, ", %s%s", part->relation_mostly ? "mostly " : "",
+			texts[part->relation]);
 }
 
 static void put_culprits(const struct why_printer *printer, const struct why_part *part)
@@ -277,7 +277,7 @@ static void put_culprit(const struct why_printer *printer, const struct why_part
 
 	if (part->thread < model->threads.len) {
 		put_culprits(printer, part);
-		put_kin(printer, part);
+		put_relation(printer, part);
 		glue = ", ";
 		if (part->span < model->spans.len) {
 			fputs(" in ", printer->out);
@@ -833,7 +833,7 @@ static void print_processes(const struct model *model, bool colour, FILE *out)
 {
 	bool killed = killed_print(model, colour, out);
 
-	if (hampered_print(model, colour, out) || killed)
+	if (impaired_print(model, colour, out) || killed)
 		fputc('\n', out);
 }
 

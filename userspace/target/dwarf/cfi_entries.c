@@ -30,7 +30,7 @@ static const struct cfi_machine *machine_of(const struct elf_file *file)
 static bool section_find(struct cfi_section *section, const struct elf_file *file, const char *name)
 {
 	GElf_Shdr header;
-	Elf_Scn *scn = elf_file_section(file, name, &header);
+	Elf_Scn *scn = elf_section_named(file->elf, name, &header);
 	Elf_Data *data;
 
 	if (!scn || header.sh_type == SHT_NOBITS)

@@ -87,19 +87,19 @@ bool elf_file_changed(const struct elf_file *file)
 	return file->fd >= 0 && !file_unchanged(file->fd, &file->at_first);
 }
 
-Elf_Scn *elf_file_section(const struct elf_file *file, const char *name, GElf_Shdr *header)
+Elf_Scn *elf_section_named(Elf *elf, const char *name, GElf_Shdr *header)
 {
 	Elf_Scn *section = NULL;
 	size_t names;
 
-	if (elf_getshdrstrndx(file->elf, &names))
+	if (elf_getshdrstrndx(elf, &names))
 		return NULL;
-	while ((section = elf_nextscn(file->elf, section))) {
+	while ((section = elf_nextscn(elf, section))) {
 		const char *text;
 
 		if (!gelf_getshdr(section, header))
 			continue;
-		text = elf_strptr(file->elf, names, header->sh_name);
+		text = elf_strptr(elf, names, header->sh_name);
 		if (text && !strcmp(text, name))
 			return section;
 	}
@@ -110,7 +110,7 @@ bool elf_file_has_section(const struct elf_file *file, const char *name)
 {
 	GElf_Shdr header;
 
-	return elf_file_section(file, name, &header) && header.sh_type != SHT_NOBITS &&
+	return elf_section_named(file->elf, name, &header) && header.sh_type != SHT_NOBITS &&
 	       header.sh_size;
 }
 

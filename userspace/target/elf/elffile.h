@@ -44,7 +44,7 @@ void elf_file_close(struct elf_file *file);
 bool elf_file_changed(const struct elf_file *file);
 
 /* The first section of that name. NULL: none. */
-Elf_Scn *elf_file_section(const struct elf_file *file, const char *name, GElf_Shdr *header);
+Elf_Scn *elf_section_named(Elf *elf, const char *name, GElf_Shdr *header);
 /* Whether the section exists and has contents (a debug file keeps some sections without
  * contents). */
 bool elf_file_has_section(const struct elf_file *file, const char *name);

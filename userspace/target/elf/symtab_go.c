@@ -15,6 +15,9 @@
 #include <gelf.h>
 #include <string.h>
 
+#include "target/elf/elffile.h"
+#include "target/elf/elflimits.h"
+
 #define MAGIC_1_18 0xfffffff0u
 #define MAGIC_1_20 0xfffffff1u
 #define HEADER_BYTES 8u
@@ -27,6 +30,7 @@ struct go_table {
 	const char *bytes;
 	uint64_t size;
 	uint64_t functions, text, names, table; /* of these words */
+	uint64_t names_end; /* behind the last NUL, from `names` on; names before it have an end */
 };
 
 /* Reads a number of 4 or 8 bytes. False: it is not in the section. */
@@ -46,14 +50,20 @@ static bool word_read(const struct go_table *go, enum go_word word, uint64_t *nu
 
 static bool header_read(struct go_table *go)
 {
+	const char *names, *last;
 	uint64_t magic;
 
-	return number_at(go, 0, 4, &magic) && (magic == MAGIC_1_18 || magic == MAGIC_1_20) &&
-	       go->size > HEADER_BYTES && go->bytes[POINTER_SIZE_AT] == 8 &&
-	       word_read(go, GO_FUNCTIONS, &go->functions) && word_read(go, GO_TEXT, &go->text) &&
-	       word_read(go, GO_NAMES, &go->names) && word_read(go, GO_TABLE, &go->table) &&
-	       go->names < go->size && go->table < go->size &&
-	       go->functions < (go->size - go->table) / ROW_BYTES;
+	if (!number_at(go, 0, 4, &magic) || (magic != MAGIC_1_18 && magic != MAGIC_1_20) ||
+	    go->size <= HEADER_BYTES || go->bytes[POINTER_SIZE_AT] != 8 ||
+	    !word_read(go, GO_FUNCTIONS, &go->functions) || !word_read(go, GO_TEXT, &go->text) ||
+	    !word_read(go, GO_NAMES, &go->names) || !word_read(go, GO_TABLE, &go->table) ||
+	    go->names >= go->size || go->table >= go->size ||
+	    go->functions >= (go->size - go->table) / ROW_BYTES)
+		return false;
+	names = go->bytes + go->names;
+	last = memrchr(names, '\0', go->size - go->names);
+	go->names_end = last ? (uint64_t)(last - names) + 1 : 0;
+	return true;
 }
 
 /* False: the table is damaged. */
@@ -64,8 +74,7 @@ static bool function_read(const struct go_table *go, uint64_t index, struct symt
 	if (!number_at(go, at, 4, &start) || !number_at(go, at + 4, 4, &described) ||
 	    !number_at(go, at + ROW_BYTES, 4, &end) ||
 	    !number_at(go, go->table + described + 4, 4, &name) || start >= end ||
-	    go->text > UINT64_MAX - end || name >= go->size - go->names ||
-	    !memchr(go->bytes + go->names + name, '\0', go->size - go->names - name))
+	    go->text > UINT64_MAX - end || name >= go->names_end)
 		return false;
 	*entry = (struct symtab_entry){
 		.start = go->text + start, .end = go->text + end, .name = (uint32_t)name};
@@ -85,22 +94,16 @@ static bool is_code(Elf *elf, uint64_t address)
 	return false;
 }
 
-static Elf_Scn *section_named(Elf *elf, const char *wanted)
+/* The contents of a section. NULL: there is none, or it is too large. */
+static const Elf_Data *section_read(Elf *elf, const char *name, GElf_Shdr *header)
 {
-	Elf_Scn *section = NULL;
-	GElf_Shdr header;
-	const char *name;
-	size_t names;
+	Elf_Scn *section = elf_section_named(elf, name, header);
+	const Elf_Data *data;
 
-	if (elf_getshdrstrndx(elf, &names))
+	if (!section || header->sh_size > ELF_TABLES_MAX)
 		return NULL;
-	while ((section = elf_nextscn(elf, section))) {
-		name = gelf_getshdr(section, &header) ? elf_strptr(elf, names, header.sh_name)
-						      : NULL;
-		if (name && !strcmp(name, wanted))
-			return section;
-	}
-	return NULL;
+	data = elf_rawdata(section, NULL);
+	return data && data->d_buf ? data : NULL;
 }
 
 /* The words of the section .go.module: the addresses of the table and of the code are among those
@@ -108,36 +111,35 @@ static Elf_Scn *section_named(Elf *elf, const char *wanted)
 #define MODULE_TABLE 0
 #define MODULE_TEXT 22
 
-/* From Go 1.26 on, the address of the code is not in the table. */
-static uint64_t module_text(Elf *elf, Elf_Scn *table)
+/* From Go 1.26 on, the address of the code is not in the table, which is at `table`. */
+static uint64_t module_text(Elf *elf, uint64_t table)
 {
-	Elf_Scn *section = section_named(elf, ".go.module");
-	Elf_Data *data = section ? elf_rawdata(section, NULL) : NULL;
-	uint64_t words[MODULE_TEXT + 1];
 	GElf_Shdr header;
+	const Elf_Data *data = section_read(elf, ".go.module", &header);
+	uint64_t words[MODULE_TEXT + 1];
 
-	if (!data || !data->d_buf || data->d_size < sizeof(words) || !gelf_getshdr(table, &header))
+	if (!data || data->d_size < sizeof(words))
 		return 0;
 	memcpy(words, data->d_buf, sizeof(words));
-	return words[MODULE_TABLE] == header.sh_addr ? words[MODULE_TEXT] : 0;
+	return words[MODULE_TABLE] == table ? words[MODULE_TEXT] : 0;
 }
 
 int symtab_read_go(struct symtab *symtab, Elf *elf)
 {
-	Elf_Scn *section = section_named(elf, ".gopclntab");
-	Elf_Data *data = section ? elf_rawdata(section, NULL) : NULL;
+	GElf_Shdr header;
+	const Elf_Data *data = section_read(elf, ".gopclntab", &header);
 	struct go_table go = {0};
 	uint64_t before = 0;
 
 	*symtab = (struct symtab){.elf = elf};
-	if (!data || !data->d_buf)
+	if (!data)
 		return -ENOENT;
 	go.bytes = data->d_buf;
 	go.size = data->d_size;
 	if (!header_read(&go))
 		return -ENOENT;
 	if (!go.text)
-		go.text = module_text(elf, section);
+		go.text = module_text(elf, header.sh_addr);
 	/* Of a program that may be loaded anywhere, the loader may set the address. */
 	if (!is_code(elf, go.text))
 		return -ENOENT;

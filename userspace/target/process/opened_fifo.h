@@ -14,14 +14,19 @@
 
 /* Whether this system call opens a file by its path. */
 bool is_open_call(int syscall);
-/* What such a call waits for at a named pipe, by its first arguments: "nobody has opened it to
- * read". It waits for nothing if it opens both ends. */
-const char *opened_fifo_lacks(int syscall, const uint64_t *args);
 
-/* Finds the named pipe that a process opens by such a call with these first arguments, and its path
- * as the process sees it. Uses only what the kernel has in its memory, so it waits for no file
- * system. False: it opens another file, or the path is relative to a descriptor. */
-bool opened_fifo_find(struct file_key *key, char path[PATH_MAX], pid_t pid,
-		      const struct image *image, int syscall, const uint64_t *args);
+struct opened_fifo {
+	struct file_key key;
+	char path[PATH_MAX]; /* as the process sees it */
+	/* What the call waits for: "nobody has opened it to read". It waits for nothing if it opens
+	 * both ends. */
+	const char *lacks;
+};
+
+/* Finds the named pipe that a process opens by such a call with these first arguments. Uses only
+ * what the kernel has in its memory, so it waits for no file system. False: it opens another file,
+ * or the path is relative to a descriptor. */
+bool opened_fifo_find(struct opened_fifo *fifo, pid_t pid, const struct image *image, int syscall,
+		      const uint64_t *args);
 
 #endif

@@ -147,14 +147,15 @@ static bool is_below(pid_t pid, pid_t ancestor)
 }
 
 /* Finds the holder that is an ancestor of all others, and puts it first. */
-static void family_find(struct pipe_end *end)
+static void family_find(struct pipe_end *end, uint64_t until_ns)
 {
 	struct pipe_holder *holders = end->holders, head;
 
 	for (uint32_t i = 0; i < end->count && !end->family; i++) {
 		end->family = true;
 		for (uint32_t k = 0; k < end->count && end->family; k++)
-			end->family = k == i || is_below(holders[k].pid, holders[i].pid);
+			end->family = k == i || (clock_monotonic_ns() < until_ns &&
+						 is_below(holders[k].pid, holders[i].pid));
 		if (!end->family)
 			continue;
 		head = holders[i];
@@ -180,7 +181,7 @@ bool pipe_ends_find(struct pipe_end *ends, size_t count, uint64_t until_ns)
 		closedir(proc);
 	for (size_t i = 0; i < count; i++)
 		if (ends[i].lock.wanted && ends[i].count > 1 && ends[i].count <= PIPE_HOLDERS)
-			family_find(&ends[i]);
+			family_find(&ends[i], until_ns);
 	return all;
 }
 

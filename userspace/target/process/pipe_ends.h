@@ -22,7 +22,8 @@ struct pipe_end {
 	struct file_key key;
 	struct awaited_lock lock; /* if that is wanted, it is no end of a pipe */
 	bool write;               /* the end to write to; otherwise the one to read from */
-	/* Of a lock: the first holder is an ancestor of all others, which have inherited it. */
+	/* Of a lock: the first holder is an ancestor of all others, which have inherited it. False
+	 * as well if there was no time to look. */
 	bool family;
 	uint32_t count; /* of processes that hold it */
 	struct pipe_holder {

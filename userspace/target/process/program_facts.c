@@ -19,7 +19,7 @@ static int read_here(struct program_facts *facts, int fd, const char *path)
 		return result == -ENOMEM ? result : -ENOEXEC;
 	facts->build_id = file.build_id;
 	elf_file_segments(&file, &facts->segments);
-	if (elf_file_section(&file, ".PyRuntime", &section))
+	if (elf_section_named(file.elf, ".PyRuntime", &section))
 		facts->python_runtime = section.sh_addr;
 	if (elf_file_dynamic_symbol(&file, "_PyRuntime", &symbol)) { /* 3.9 has no such section */
 		facts->python_runtime = symbol.st_value;

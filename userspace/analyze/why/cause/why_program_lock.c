@@ -7,6 +7,7 @@
 #include "analyze/why/lookup/why_lock_names.h"
 #include "analyze/why/why_walk_types.h"
 #include "util/memory.h"
+#include "util/search.h"
 
 static uint32_t text_of(struct why_walk *walk, uint32_t pid, uint32_t stack, uint64_t ts,
 			bool waker)
@@ -65,18 +66,32 @@ static void vote(struct why_walk *walk, const struct model_wait *wait)
 		walk->lock_votes.data[at].lock = 0;
 }
 
+/* Counts the votes of a thread once. */
+static void find_votes(struct why_walk *walk, uint32_t thread)
+{
+	const struct model_wait *waits = walk->model->waits.data;
+	size_t count = walk->model->waits.len;
+
+	if (map_get(&walk->locks_at, votes_key(thread, 0)) != MAP_NONE)
+		return;
+	map_put(&walk->locks_at, votes_key(thread, 0), 0);
+	for (size_t i = lower_bound(count, k, waits[k].thread < thread);
+	     i < count && waits[i].thread == thread; i++) {
+		walk->why->searched++;
+		if (waits[i].object && waits[i].user_stack)
+			vote(walk, &waits[i]);
+	}
+}
+
 /* The lock that the waits of a thread for an object are for, as far as their stacks show. */
 static uint32_t lock_by_votes(struct why_walk *walk, const struct model_wait *wait)
 {
-	const struct model *model = walk->model;
 	uint32_t at;
 
-	for (size_t i = 0; !walk->lock_votes_known && i < model->waits.len; i++)
-		if (model->waits.data[i].object && model->waits.data[i].user_stack)
-			vote(walk, &model->waits.data[i]);
-	walk->lock_votes_known = true;
-	at = wait && wait->object ? map_get(&walk->locks_at, votes_key(wait->thread, wait->object))
-				  : MAP_NONE;
+	if (!wait || !wait->object)
+		return 0;
+	find_votes(walk, wait->thread);
+	at = map_get(&walk->locks_at, votes_key(wait->thread, wait->object));
 	return at != MAP_NONE && walk->lock_votes.data[at].count >= VOTES_MIN
 		       ? walk->lock_votes.data[at].lock
 		       : 0;

@@ -162,47 +162,98 @@ static void find_members(struct members *members, uint32_t pid)
 
 /* ---- what they did ---- */
 
-static struct pool_thread *member_of(struct members *members, uint32_t thread)
+/* Whether a thread had a job, or waited for a CPU with one, in an interval, if `*stack` shows a
+ * job; 0: it had one. All these pools wait for jobs at a futex. Without a stack, such a wait may be
+ * for a lock. */
+static bool may_be_busy(const struct why_walk *walk, const struct model_interval *interval,
+			uint32_t *stack)
 {
-	for (uint32_t i = 0; i < members->count; i++)
-		if (members->list[i].thread == thread)
-			return &members->list[i];
-	return NULL;
+	const struct model_wait *wait;
+
+	*stack = 0;
+	if (interval->state != WAFFLE_THREAD_BLOCKED)
+		return true;
+	if (interval->syscall != walk->intervals.futex)
+		return interval->syscall >= 0;
+	wait = model_wait_at(walk->model, interval->thread, interval->from_ts);
+	*stack = wait ? wait->user_stack : 0;
+	return *stack;
 }
 
-static bool shows_job(struct members *members, const struct model_wait *wait)
+struct adding {
+	struct why_walk *walk;
+	struct map at; /* thread and stack → index in walk->pool_times */
+};
+
+static int add_time(const struct model_interval *interval, void *arg)
 {
-	uint32_t known = map_get(&members->jobs, wait->user_stack);
+	struct adding *adding = arg;
+	struct why_walk *walk = adding->walk;
+	uint32_t stack, at;
+	uint64_t key;
+
+	walk->why->searched++;
+	if (!may_be_busy(walk, interval, &stack))
+		return 0;
+	key = (uint64_t)interval->thread << 32 | stack;
+	at = map_get(&adding->at, key);
+	if (at == MAP_NONE) {
+		at = (uint32_t)walk->pool_times.len;
+		map_put(&adding->at, key, at);
+		vec_add(&walk->pool_times,
+			(struct why_pool_time){interval->thread, stack, interval->from_ts, 0});
+	}
+	walk->pool_times.data[at].ns += interval->to_ts - interval->from_ts;
+	return 0;
+}
+
+static int by_thread(const void *left, const void *right)
+{
+	const struct why_pool_time *a = left, *b = right;
+
+	if (a->thread != b->thread)
+		return a->thread < b->thread ? -1 : 1;
+	return a->ts < b->ts ? -1 : a->ts > b->ts;
+}
+
+/* Reads the capture once for the threads of all processes. */
+static void find_times(struct why_walk *walk)
+{
+	struct adding adding = {.walk = walk};
+
+	if (walk->pool_times_known)
+		return;
+	walk->pool_times_known = true;
+	model_each_interval_by_thread(walk->model, add_time, &adding);
+	map_free(&adding.at);
+	if (walk->pool_times.len)
+		qsort(walk->pool_times.data, walk->pool_times.len, sizeof(*walk->pool_times.data),
+		      by_thread);
+}
+
+static bool shows_job(struct members *members, const struct why_pool_time *time)
+{
+	uint32_t known = map_get(&members->jobs, time->stack);
 	struct pool_stack stack;
 
 	if (known != MAP_NONE)
 		return known;
-	stack = stack_of(members->walk, wait->user_stack, wait->from_ts);
-	map_put(&members->jobs, wait->user_stack, has_job(&stack));
+	stack = stack_of(members->walk, time->stack, time->ts);
+	map_put(&members->jobs, time->stack, has_job(&stack));
 	return has_job(&stack);
 }
 
-/* All these pools wait for jobs at a futex. Without a stack, such a wait may be for a lock. */
-static bool is_busy(struct members *members, const struct model_interval *interval)
+static uint64_t busy_ns(struct members *members, uint32_t thread)
 {
-	const struct model_wait *wait;
+	const struct why_pool_time *times = members->walk->pool_times.data;
+	size_t count = members->walk->pool_times.len;
+	uint64_t ns = 0;
 
-	if (interval->state != WAFFLE_THREAD_BLOCKED)
-		return true;
-	if (interval->syscall != members->walk->intervals.futex)
-		return interval->syscall >= 0;
-	wait = model_wait_at(members->walk->model, interval->thread, interval->from_ts);
-	return wait && shows_job(members, wait);
-}
-
-static int add_busy(const struct model_interval *interval, void *arg)
-{
-	struct members *members = arg;
-	struct pool_thread *member = member_of(members, interval->thread);
-
-	if (member && is_busy(members, interval))
-		member->busy_ns += interval->to_ts - interval->from_ts;
-	return 0;
+	for (size_t i = lower_bound(count, k, times[k].thread < thread);
+	     i < count && times[i].thread == thread; i++)
+		if (!times[i].stack || shows_job(members, &times[i]))
+			ns += times[i].ns;
+	return ns;
 }
 
 /* ---- pools ---- */
@@ -301,7 +352,9 @@ static void find_pools(struct why_walk *walk, uint32_t pid)
 	members->walk = walk;
 	find_members(members, pid);
 	if (members->any && !members->cut) {
-		model_each_interval_by_thread(walk->model, add_busy, members);
+		find_times(walk);
+		for (uint32_t i = 0; i < members->count; i++)
+			members->list[i].busy_ns = busy_ns(members, members->list[i].thread);
 		for (size_t i = 0; i < ROWS; i++)
 			add_pool(walk, members, &rows[i]);
 	}
@@ -326,4 +379,5 @@ void why_full_pool_free(struct why_walk *walk)
 {
 	map_free(&walk->full_pools);
 	map_free(&walk->full_known);
+	vec_free(&walk->pool_times);
 }

@@ -108,6 +108,34 @@ static int by_ends(const void *left, const void *right, void *arg)
 	return order ? order : a < b ? -1 : a > b;
 }
 
+/* The process of the socket at an index of `sockets`. */
+static uint32_t owner_of(const struct why_walk *walk, uint32_t index)
+{
+	return store_reader_object(walk->model->reader, walk->sockets.data[index])->pid;
+}
+
+static int by_owner(const void *left, const void *right, void *arg)
+{
+	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+	uint32_t first = owner_of(arg, a), second = owner_of(arg, b);
+
+	if (first != second)
+		return first < second ? -1 : 1;
+	return a < b ? -1 : a > b;
+}
+
+/* Sorts the sockets by their ends, and those of each process by theirs. */
+static void sockets_sort(struct why_walk *walk)
+{
+	if (!walk->sockets.len)
+		return;
+	qsort_r(walk->sockets.data, walk->sockets.len, sizeof(*walk->sockets.data), by_ends,
+		walk->model->reader);
+	for (uint32_t i = 0; i < walk->sockets.len; i++)
+		vec_add(&walk->owned, i);
+	qsort_r(walk->owned.data, walk->owned.len, sizeof(*walk->owned.data), by_owner, walk);
+}
+
 /* The user of a socket is a thread that waited for it, or else its process's main thread. */
 static void find_users(struct why_walk *walk)
 {
@@ -225,15 +253,14 @@ void why_peers_init(struct why_walk *walk)
 		map_put(&walk->socket_at, object->ino, i);
 	}
 	find_main_threads(walk);
-	if (walk->sockets.len)
-		qsort_r(walk->sockets.data, walk->sockets.len, sizeof(*walk->sockets.data), by_ends,
-			reader);
+	sockets_sort(walk);
 	find_users(walk);
 }
 
 void why_peers_free(struct why_walk *walk)
 {
 	vec_free(&walk->sockets);
+	vec_free(&walk->owned);
 	vec_free(&walk->listeners);
 	map_free(&walk->socket_at);
 	map_free(&walk->peers);
@@ -346,6 +373,17 @@ bool why_is_unaccepted(struct why_walk *walk, const struct store_object *object)
 	       descriptor_is_unaccepted(store_reader_object(walk->model->reader, other)->detail);
 }
 
+/* Whether the socket at an index of `owned` comes before those of a process with these ends. */
+static bool owned_before(const struct why_walk *walk, size_t at, uint32_t pid,
+			 const struct ends *wanted)
+{
+	uint32_t index = walk->owned.data[at], owner = owner_of(walk, index);
+
+	walk->why->searched++;
+	return owner != pid ? owner < pid
+			    : is_before(walk->model->reader, walk->sockets.data[index], wanted);
+}
+
 const struct store_object *why_socket_with(const struct why_walk *walk, const char *detail,
 					   uint32_t pid)
 {
@@ -357,17 +395,15 @@ const struct store_object *why_socket_with(const struct why_walk *walk, const ch
 	if (!split(detail, &wanted))
 		return NULL;
 	wanted.host = store_pid_host(pid);
-	first = lower_bound(walk->sockets.len, i,
-			    is_before(reader, walk->sockets.data[i], &wanted));
-	for (size_t i = first; i < walk->sockets.len && i - first < SERVED_MAX; i++) {
-		const struct store_object *object =
-			store_reader_object(reader, walk->sockets.data[i]);
-		struct ends ends = ends_of(reader, walk->sockets.data[i]);
+	first = lower_bound(walk->owned.len, i, owned_before(walk, i, pid, &wanted));
+	for (size_t i = first; i < walk->owned.len && i - first < SHARED_MAX; i++) {
+		uint32_t socket = walk->sockets.data[walk->owned.data[i]];
+		const struct store_object *object = store_reader_object(reader, socket);
+		struct ends ends = ends_of(reader, socket);
 
-		if (compare(&ends, &wanted, false))
+		walk->why->searched++;
+		if (object->pid != pid || compare(&ends, &wanted, false))
 			break;
-		if (object->pid != pid)
-			continue;
 		if (!strcmp(object->detail, detail))
 			return object;
 		if (descriptor_is_connecting(object->detail) == descriptor_is_connecting(detail))

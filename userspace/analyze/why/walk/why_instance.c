@@ -167,8 +167,8 @@ static void add_sum(struct why_walk *walk, struct why_sum *to, const struct why_
 	to->part.stretches += sum->part.stretches;
 	if (to->part.lock != sum->part.lock)
 		to->part.lock = 0;
-	for (unsigned i = 0; i < WHY_KINS; i++)
-		to->kin_ns[i] += sum->kin_ns[i];
+	for (unsigned i = 0; i < WHY_RELATIONS; i++)
+		to->relation_ns[i] += sum->relation_ns[i];
 	to->futex &= sum->futex;
 	to->placed_ns += sum->placed_ns;
 	to->votes_ns += to->place && sum->place == to->place ? sum->votes_ns : 0;
@@ -204,12 +204,12 @@ static struct why_sum group_sum(struct why_walk *walk, const struct why_sum *sum
 	return all;
 }
 
-/* How sums are folded: of those that `takes` selects, more than `apart` that `kin` finds equal
- * become one. `compare` sorts by `kin` first, then by process and thread. */
+/* How sums are folded: of those that `takes` selects, more than `apart` that `group` finds equal
+ * become one. `compare` sorts by `group` first, then by process and thread. */
 struct sum_folding {
 	size_t apart;
 	bool (*takes)(const struct why_walk *walk, const struct why_sum *sum);
-	int (*kin)(const struct model *model, const struct why_sum *a, const struct why_sum *b);
+	int (*group)(const struct model *model, const struct why_sum *a, const struct why_sum *b);
 	int (*compare)(const void *left, const void *right, void *model);
 	/* Whether those that are equal stay apart nevertheless; NULL: no. */
 	bool (*keeps)(const struct why_sum *sums, size_t count);
@@ -258,7 +258,8 @@ static void fold(struct why_walk *walk, const struct sum_folding *folding)
 		return;
 	qsort_r(sums, taken, sizeof(*sums), folding->compare, (void *)walk->model);
 	for (size_t i = 0, end; i < taken; i = end) {
-		for (end = i + 1; end < taken && !folding->kin(walk->model, &sums[i], &sums[end]);)
+		for (end = i + 1;
+		     end < taken && !folding->group(walk->model, &sums[i], &sums[end]);)
 			end++;
 		if (end - i <= folding->apart ||
 		    (folding->keeps && folding->keeps(&sums[i], end - i))) {
@@ -284,7 +285,7 @@ static bool is_other(const struct why_walk *walk, const struct why_sum *sum)
 }
 
 static const struct sum_folding fold_threads = {
-	.apart = ALIKE_MAX, .takes = is_other, .kin = alike, .compare = alike_compare};
+	.apart = ALIKE_MAX, .takes = is_other, .group = alike, .compare = alike_compare};
 
 /* ---- neighbours ---- */
 
@@ -309,7 +310,7 @@ static bool has_main(const struct why_sum *sums, size_t count)
 }
 
 static const struct sum_folding fold_rivals = {
-	.apart = 1, .takes = is_rival, .kin = alike, .compare = alike_compare, .keeps = has_main};
+	.apart = 1, .takes = is_rival, .group = alike, .compare = alike_compare, .keeps = has_main};
 
 /* ---- pools ---- */
 
@@ -386,7 +387,7 @@ static uint32_t grade_of(const struct why_sum *sum)
 	return why_grade_of(sum->grade_ns, sum->part.ns);
 }
 
-static int pool_kin(const struct model *model, const struct why_sum *a, const struct why_sum *b)
+static int pool_group(const struct model *model, const struct why_sum *a, const struct why_sum *b)
 {
 	int order = compare(a->part.cause, b->part.cause) ?: compare(grade_of(a), grade_of(b))
 			    ?: compare(a->own, b->own) ?: compare(a->part.idle, b->part.idle)
@@ -405,7 +406,7 @@ static int pool_order(const void *left, const void *right, void *arg)
 	const struct why_sum *a = left, *b = right;
 	const struct model *model = arg;
 
-	return pool_kin(model, a, b) ?: compare(pid_of(model, a), pid_of(model, b))
+	return pool_group(model, a, b) ?: compare(pid_of(model, a), pid_of(model, b))
 		       ?: compare(a->part.thread, b->part.thread) ?: larger(a, b);
 }
 
@@ -427,7 +428,7 @@ static bool is_small_object(const struct why_walk *walk, const struct why_sum *s
 }
 
 /* The threads of a name are alike, but the instance's own is not like another one. */
-static int object_kin(const struct model *model, const struct why_sum *a, const struct why_sum *b)
+static int object_group(const struct model *model, const struct why_sum *a, const struct why_sum *b)
 {
 	bool thread_a = a->part.thread < model->threads.len;
 	bool thread_b = b->part.thread < model->threads.len;
@@ -449,7 +450,7 @@ static int object_compare(const void *left, const void *right, void *arg)
 	const struct why_sum *a = left, *b = right;
 	const struct model *model = arg;
 
-	return object_kin(model, a, b) ?: compare(pid_of(model, a), pid_of(model, b))
+	return object_group(model, a, b) ?: compare(pid_of(model, a), pid_of(model, b))
 		       ?: compare(a->part.thread, b->part.thread) ?: larger(a, b);
 }
 
@@ -489,7 +490,7 @@ static void name_pool_objects(struct why_walk *walk, struct why_sum *sum, size_t
 /* Threads that wait in one place may each have a timer or a futex of its own. */
 static const struct sum_folding fold_pools = {.apart = 1,
 					      .takes = is_of_pool,
-					      .kin = pool_kin,
+					      .group = pool_group,
 					      .compare = pool_order,
 					      .join = name_pool_objects};
 
@@ -497,17 +498,17 @@ static const struct sum_folding fold_pools = {.apart = 1,
 static int object_of_thread(const struct model *model, const struct why_sum *a,
 			    const struct why_sum *b)
 {
-	return object_kin(model, a, b) ?: compare(a->part.thread, b->part.thread);
+	return object_group(model, a, b) ?: compare(a->part.thread, b->part.thread);
 }
 
 static const struct sum_folding fold_objects_of_thread = {.apart = ALIKE_MAX,
 							  .takes = is_small_object,
-							  .kin = object_of_thread,
+							  .group = object_of_thread,
 							  .compare = object_compare,
 							  .join = name_objects};
 static const struct sum_folding fold_objects = {.apart = ALIKE_MAX,
 						.takes = is_small_object,
-						.kin = object_kin,
+						.group = object_group,
 						.compare = object_compare,
 						.join = name_objects};
 
@@ -528,7 +529,7 @@ static void name_epoll(struct why_walk *walk, struct why_sum *sum, size_t count)
 /* A loop watches other connections each time. */
 static const struct sum_folding fold_epolls = {.apart = 1,
 					       .takes = is_epoll,
-					       .kin = object_of_thread,
+					       .group = object_of_thread,
 					       .compare = object_compare,
 					       .join = name_epoll};
 
@@ -540,9 +541,9 @@ static bool is_connection(const struct why_walk *walk, const struct why_sum *sum
 	return sum->server;
 }
 
-static int server_kin(const struct model *model, const struct why_sum *a, const struct why_sum *b)
+static int server_group(const struct model *model, const struct why_sum *a, const struct why_sum *b)
 {
-	return object_kin(model, a, b) ?: compare(a->server, b->server);
+	return object_group(model, a, b) ?: compare(a->server, b->server);
 }
 
 static int server_compare(const void *left, const void *right, void *arg)
@@ -550,7 +551,7 @@ static int server_compare(const void *left, const void *right, void *arg)
 	const struct why_sum *a = left, *b = right;
 	const struct model *model = arg;
 
-	return server_kin(model, a, b) ?: compare(pid_of(model, a), pid_of(model, b))
+	return server_group(model, a, b) ?: compare(pid_of(model, a), pid_of(model, b))
 		       ?: compare(a->part.thread, b->part.thread) ?: larger(a, b);
 }
 
@@ -564,7 +565,7 @@ static void name_server(struct why_walk *walk, struct why_sum *sum, size_t count
 
 static const struct sum_folding fold_connections = {.apart = 1,
 						    .takes = is_connection,
-						    .kin = server_kin,
+						    .group = server_group,
 						    .compare = server_compare,
 						    .join = name_server};
 
@@ -576,7 +577,8 @@ static bool is_accepted(const struct why_walk *walk, const struct why_sum *sum)
 	return sum->accepted;
 }
 
-static int accepted_kin(const struct model *model, const struct why_sum *a, const struct why_sum *b)
+static int accepted_group(const struct model *model, const struct why_sum *a,
+			  const struct why_sum *b)
 {
 	return object_of_thread(model, a, b) ?: compare(a->place, b->place)
 		       ?: compare(a->accepted, b->accepted);
@@ -586,7 +588,7 @@ static int accepted_compare(const void *left, const void *right, void *arg)
 {
 	const struct why_sum *a = left, *b = right;
 
-	return accepted_kin(arg, a, b) ?: larger(a, b);
+	return accepted_group(arg, a, b) ?: larger(a, b);
 }
 
 static void name_accepted(struct why_walk *walk, struct why_sum *sum, size_t count)
@@ -600,7 +602,7 @@ static void name_accepted(struct why_walk *walk, struct why_sum *sum, size_t cou
  * server. */
 static const struct sum_folding fold_accepted = {.apart = 1,
 						 .takes = is_accepted,
-						 .kin = accepted_kin,
+						 .group = accepted_group,
 						 .compare = accepted_compare,
 						 .keeps = has_main,
 						 .join = name_accepted};
@@ -621,7 +623,7 @@ static bool is_socket_to(const struct why_walk *walk, const struct why_sum *sum)
 
 static const struct sum_folding fold_sockets = {.apart = 1,
 						.takes = is_socket_to,
-						.kin = object_of_thread,
+						.group = object_of_thread,
 						.compare = object_compare,
 						.join = name_objects};
 
@@ -638,20 +640,20 @@ void why_instance_judge(struct why_instance *instance, const struct why_walk *wa
 
 /* The processes that a part sums up are of a kind if those of another one have less than this part
  * of its time. */
-#define KIN_PARTS 10
+#define RELATION_PARTS 10
 
 /* That who waits for the end of a process has started it goes without saying. */
-static void set_kin(struct why_sum *sum)
+static void set_relation(struct why_sum *sum)
 {
 	struct why_part *part = &sum->part;
 
 	if (part->processes < 2 || part->cause == WHY_PROCESS_EXIT)
 		return;
-	for (unsigned i = WHY_KIN_NONE + 1; i < WHY_KINS; i++) {
-		if (sum->kin_ns[i] <= part->ns - part->ns / KIN_PARTS)
+	for (unsigned i = WHY_RELATION_NONE + 1; i < WHY_RELATIONS; i++) {
+		if (sum->relation_ns[i] <= part->ns - part->ns / RELATION_PARTS)
 			continue;
-		part->kin = i;
-		part->kin_mostly = sum->kin_ns[i] < part->ns;
+		part->relation = i;
+		part->relation_mostly = sum->relation_ns[i] < part->ns;
 	}
 }
 
@@ -663,7 +665,7 @@ static void finish(const struct why_walk *walk, struct why_sum *sum,
 	bool doubtful = instance->loss || instance->begun_before || elsewhere;
 
 	sum->part.grade = why_grade_of(sum->grade_ns, sum->part.ns);
-	set_kin(sum);
+	set_relation(sum);
 	if (sum->votes_ns < sum->placed_ns - sum->votes_ns)
 		sum->part.wait = MODEL_NONE;
 	if (!why_polls_are(&sum->part.polls, sum->part.stretches, sum->part.ns))
@@ -784,21 +786,21 @@ static uint32_t place_of(struct why_walk *walk, const struct why_sum *sum)
 	return place;
 }
 
-static enum why_kin kin_of(const struct model *model, uint32_t thread, uint32_t other)
+static enum why_relation relation_of(const struct model *model, uint32_t thread, uint32_t other)
 {
 	const struct model_process *own = model_process_of(model, thread);
 	const struct model_process *process = model_process_of(model, other);
 	uint32_t parent;
 
 	if (!own || !process || own == process || !process->ppid)
-		return WHY_KIN_NONE;
+		return WHY_RELATION_NONE;
 	if (process->ppid == own->pid)
-		return WHY_KIN_CHILDREN;
+		return WHY_RELATION_CHILDREN;
 	parent = map_get(&model->pids, process->ppid);
 	return process->ppid == own->ppid && parent != MAP_NONE &&
 			       model_is_traced(model, model->processes.data[parent].main_thread)
-		       ? WHY_KIN_SIBLINGS
-		       : WHY_KIN_NONE;
+		       ? WHY_RELATION_SIBLINGS
+		       : WHY_RELATION_NONE;
 }
 
 static void fold_all(struct why_walk *walk, const struct why_instance *instance)
@@ -807,7 +809,8 @@ static void fold_all(struct why_walk *walk, const struct why_instance *instance)
 		struct why_sum *sum = &walk->sums.data[i];
 
 		sum->own = sum->part.thread == instance->thread;
-		sum->kin_ns[kin_of(walk->model, instance->thread, sum->part.thread)] = sum->part.ns;
+		sum->relation_ns[relation_of(walk->model, instance->thread, sum->part.thread)] =
+			sum->part.ns;
 		sum->place = place_of(walk, sum);
 		sum->futex = wait_is_unnamed_futex(strtab_get(walk->why->texts, sum->part.object));
 		sum->server = why_connections_to(walk->why->texts, sum->part.object);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyze/hampered.h"
+#include "analyze/impaired.h"
 
 #include "util/memory.h"
 #include "util/search.h"
@@ -24,18 +24,17 @@ static uint64_t descriptors_of(const struct model *model, uint32_t pid)
 	return 0;
 }
 
-void hampered_find(hampered_list *list, const struct model *model)
+void impaired_find(impaired_list *list, const struct model *model)
 {
 	for (size_t i = 0; i < model->processes.len; i++) {
 		const struct model_process *process = &model->processes.data[i];
-		uint32_t thread = process->main_thread;
-		uint64_t descriptors = descriptors_of(model, process->pid);
+		struct impaired impaired = {.thread = process->main_thread};
 
-		if (!model_is_traced(model, thread))
+		if (!model_is_traced(model, impaired.thread))
 			continue;
-		if (is_stopped(model, thread))
-			vec_add(list, ((struct hampered){.thread = thread}));
-		if (descriptors)
-			vec_add(list, ((struct hampered){thread, descriptors}));
+		impaired.stopped = is_stopped(model, impaired.thread);
+		impaired.descriptors = descriptors_of(model, process->pid);
+		if (impaired.stopped || impaired.descriptors)
+			vec_add(list, impaired);
 	}
 }

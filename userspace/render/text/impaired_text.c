@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "render/text/hampered_text_internal.h"
+#include "render/text/impaired_text_internal.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "analyze/hampered.h"
+#include "analyze/impaired.h"
 #include "analyze/why/lookup/why_roots.h"
 #include "render/place.h"
 #include "util/terminal.h"
@@ -13,29 +13,31 @@
 /* Limit of the processes that are printed; the others are counted. */
 #define SHOWN_MAX 3
 
-static void print_one(FILE *out, const struct model *model, const struct hampered *hampered)
+static void print_one(FILE *out, const struct model *model, const struct impaired *impaired)
 {
-	const char *name = model_thread_name(model, hampered->thread);
+	const char *name = model_thread_name(model, impaired->thread);
 	char text[PLACE_TEXT];
 
 	terminal_put(out, name, strlen(name));
-	fprintf(out, " (%s) ", place_process(text, model, hampered->thread));
-	if (hampered->descriptors)
+	fprintf(out, " (%s) ", place_process(text, model, impaired->thread));
+	if (impaired->stopped)
+		fprintf(out, "has been stopped since before %s%s",
+			why_recorded_text(model, impaired->thread),
+			impaired->descriptors ? ", and " : "");
+	if (impaired->descriptors)
 		fprintf(out,
 			"has all %" PRIu64 " descriptors open that it may have (RLIMIT_NOFILE): "
-			"accept(), open() and the like fail with EMFILE\n",
-			hampered->descriptors);
-	else
-		fprintf(out, "has been stopped since before %s\n",
-			why_recorded_text(model, hampered->thread));
+			"accept(), open() and the like fail with EMFILE",
+			impaired->descriptors);
+	fputc('\n', out);
 }
 
-bool hampered_print(const struct model *model, bool colour, FILE *out)
+bool impaired_print(const struct model *model, bool colour, FILE *out)
 {
-	hampered_list list = {0};
+	impaired_list list = {0};
 	bool any;
 
-	hampered_find(&list, model);
+	impaired_find(&list, model);
 	any = list.len;
 	terminal_paint(out, colour, any ? TERMINAL_WARN : "");
 	for (size_t i = 0; i < list.len && i < SHOWN_MAX; i++)

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "render/json/hampered_json_internal.h"
+#include "render/json/impaired_json_internal.h"
 
-#include "analyze/hampered.h"
+#include "analyze/impaired.h"
 #include "render/text/why_node.h"
 
-void hampered_json(struct json *json, const struct model *model)
+void impaired_json(struct json *json, const struct model *model)
 {
-	hampered_list list = {0};
+	impaired_list list = {0};
 
-	hampered_find(&list, model);
+	impaired_find(&list, model);
 	if (list.len) {
-		json_key(json, "hampered");
+		json_key(json, "impaired");
 		json_array_begin(json);
 		for (size_t i = 0; i < list.len; i++) {
 			json_object_begin(json);
 			why_thread_json(json, model, "thread", list.data[i].thread);
+			if (list.data[i].stopped)
+				json_field_bool(json, "stopped", true);
 			if (list.data[i].descriptors)
 				json_field_u64(json, "descriptors", list.data[i].descriptors);
 			json_object_end(json);
