@@ -268,7 +268,7 @@ def test_who_waits_for_a_pool_of_a_package_is_told_by_its_function(waffle, start
     text = waffle.ok("why", "--pid", program.pid, "-d", "3s", "-o", tmp_path / "pool.waffle").stdout
     name = "Pool.take" if qualified(sys.executable) else "take"
     # On a busy machine, waits for a CPU may come before.
-    [row] = re.findall(r"user-work +likely +[23] threads of web-\d .* futexes, (.*)", text)[:1]
+    [row] = re.findall(r"user-work +likely +[23] threads of web-N .* futexes, (.*)", text)[:1]
     assert row == f"awaited by {name} (store/pool.py:9), from serve (users.py:8)"
     text = waffle.ok("why", "--json", tmp_path / "pool.waffle").stdout
     waits = [step for part in json.loads(text)["instances"][0]["causes"] for step in part["chain"] if "own" in step]

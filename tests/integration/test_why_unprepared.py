@@ -506,6 +506,38 @@ while True:
         os.kill(int(child), signal.SIGKILL)
 
 
+LOCKS_AND_CLOSES = """
+import fcntl, sys, time
+path, hold, pause = sys.argv[1], float(sys.argv[2]), float(sys.argv[3])
+print("ready", flush=True)
+while True:
+    with open(path) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        time.sleep(hold)
+    time.sleep(pause)
+"""
+
+
+def test_a_locked_file_that_is_closed_at_once_has_the_name_that_another_process_knows(launch, waffle, tmp_path):
+    path = tmp_path / "session"
+    path.touch()
+    time.sleep(1.1)  # the file has to be older than the capture
+    holder = launch(sys.executable, "-c", LOCKS_AND_CLOSES, path, "0.2", "0.002")
+    waiter = launch(sys.executable, "-c", LOCKS_AND_CLOSES, path, "0", "0.25")
+    text = waffle.ok("why", "--pid", waiter.pid, "--pid", holder.pid, "--duration", "2s", "-o",
+                     tmp_path / "x.waffle").stdout
+    chains = text.split("Waits that go on")[0]
+    assert f"blocked in flock on {path} (ext4)" in chains and "inode" not in chains, text
+
+
+def test_a_process_that_lets_others_go_first_is_said_to(launch, waffle, tmp_path):
+    spin = ("taskset", "-c", "0", sys.executable, "-c", "print('ready', flush=True)\nwhile True: pass")
+    launch(*spin)
+    victim = launch("nice", "-n", "19", *spin)
+    text = waffle.ok("why", "--pid", victim.pid, "--duration", "1s", "-o", tmp_path / "x.waffle").stdout
+    assert re.search(rf" cpu-contention .*, while \S+ \({victim.pid}\) has nice 19\n", text), text
+
+
 READS_NOW_AND_THEN = """
 import sys, time
 print(1, flush=True)

@@ -354,8 +354,8 @@ static void test_one_call_may_send_and_receive(void **state)
 		struct mpi_name world = mpi_world(&job, rank);
 
 		mpi_init(&job, rank, 2, 1100);
-		call[rank] = mpi_call(&job, rank, 2000, 2100, MPI_SITE_SENDRECV, &world, 1 - rank,
-				      1 + rank, 1 - rank, 2 - rank, 0);
+		call[rank] = mpi_call(&job, rank, 2000 + 10 * rank, 2100, MPI_SITE_SENDRECV, &world,
+				      1 - rank, 1 + rank, 1 - rank, 2 - rank, 0);
 	}
 	comm = mpi_load(&job, 9000, &model);
 	sent = must_find(model, comm, call[0]);
@@ -366,6 +366,7 @@ static void test_one_call_may_send_and_receive(void **state)
 	assert_int_equal(sent->count, 2);
 	assert_int_equal(received->count, 2);
 	assert_ptr_equal(must_find(model, comm, call[1]), received);
+	assert_int_equal(model->links.len, 1); /* of two messages */
 	mpi_free(&job, comm);
 }
 

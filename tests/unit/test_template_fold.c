@@ -59,6 +59,50 @@ static void test_leaves_what_it_does_not_understand(void **state)
 	expect("a -> b", 1, "a -> b");
 }
 
+static void expect_function(const char *text, uint32_t columns, const char *expected)
+{
+	char *folded = function_fold(text, columns);
+
+	assert_string_equal(folded, expected);
+	free(folded);
+}
+
+static void test_keeps_the_own_name_of_a_function(void **state)
+{
+	const char *name =
+		"std::_Hashtable<unsigned long, std::pair<unsigned long const, int> >::_M_find_node"
+		"(unsigned long, unsigned long const&, unsigned long) const, user";
+
+	(void)state;
+	expect_function(name, 200, name);
+	expect_function(
+		name, 100,
+		"std::_Hashtable<…>::_M_find_node(unsigned long, unsigned long const&, unsigned "
+		"long) const, user");
+	expect_function(name, 60, "std::_Hashtable<…>::_M_find_node(…) const, user");
+	expect_function(name, 45, "…::_Hashtable<…>::_M_find_node(…) const, user");
+	expect_function(name, 44, "…::_M_find_node(…) const, user");
+	expect_function(name, 10, "…::_M_find_node(…) const, user");
+	expect_function("shop::Cart::total(int)", 20, "shop::Cart::total(…)");
+	expect_function("shop::Cart::total()", 14, "…::total()");
+}
+
+static void test_knows_what_are_no_parameters(void **state)
+{
+	(void)state;
+	expect_function("step (a_long_name_of_a_file.py)", 20, "step (a_long_name_of_a_file.py)");
+	expect_function("run_module (<frozen runpy>), user", 20,
+			"run_module (<frozen runpy>), user");
+	expect_function("main.(*Server).ServeAllOfThem", 20, "main.(*Server).ServeAllOfThem");
+	expect_function("shop::less::operator()(int, int) const", 32,
+			"shop::less::operator()(…) const");
+	expect_function("serve(char const*)::{lambda(int)#1}::operator()(int) const", 30,
+			"…::operator()(…) const");
+	expect_function("shop::operator<(shop::Item, shop::Item)", 20, "shop::operator<(…)");
+	expect_function("kernel, system_call_of_a_long_name()", 20,
+			"kernel, system_call_of_a_long_name()");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -66,6 +110,8 @@ int main(void)
 		cmocka_unit_test(test_drops_namespaces_and_parameters),
 		cmocka_unit_test(test_knows_operators),
 		cmocka_unit_test(test_leaves_what_it_does_not_understand),
+		cmocka_unit_test(test_keeps_the_own_name_of_a_function),
+		cmocka_unit_test(test_knows_what_are_no_parameters),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -231,10 +231,11 @@ static void test_culprits_beyond_the_largest_are_put_together_and_nothing_is_los
 	(void)state;
 	begin(&capture);
 	for (uint32_t i = 0; i < SOCKETS; i++) {
-		char name[32];
+		char name[32], address[32];
 
 		snprintf(name, sizeof(name), "socket:[%u]", 1 + i);
-		object(&capture, name, "");
+		snprintf(address, sizeof(address), "unix /run/%u", 1 + i);
+		object(&capture, name, address);
 	}
 	for (uint32_t i = 0; i < SOCKETS; i++) {
 		add_span(&capture, &ts, 0x1000 + i, NR_RECVFROM, 1000, 0);
@@ -251,7 +252,7 @@ static void test_culprits_beyond_the_largest_are_put_together_and_nothing_is_los
 	assert_int_equal(group->causes.data[0].total_ns, SOCKETS * 1000);
 	assert_int_equal(group->causes.data[1].total_ns, SOCKETS / 2 * 1000);
 	assert_string_equal(strtab_get(aggregate->why->texts, group->causes.data[1].object),
-			    "socket:[3000]");
+			    "socket:[3000] (unix /run/3000)");
 	for (size_t i = 0; i < group->causes.len; i++)
 		merged += group->causes.data[i].merged;
 	assert_int_equal(group->causes.len - 1 + merged, 2 + SOCKETS / 2);
@@ -362,6 +363,36 @@ static void test_futexes_of_a_nanosecond_are_one_cause(void **state)
 	assert_int_equal(group->causes.data[1].total_ns, 5);
 	assert_string_equal(strtab_get(aggregate->why->texts, group->causes.data[1].object),
 			    "5 futexes");
+	finish(&capture, aggregate);
+}
+
+/* The third one waits longest. */
+static void test_pipes_that_a_program_makes_for_each_span_are_one_cause(void **state)
+{
+	const struct why_group *group;
+	struct capture capture;
+	struct why_aggregate *aggregate;
+	uint64_t ts = 2000;
+
+	(void)state;
+	begin(&capture);
+	for (uint32_t i = 1; i <= 6; i++) {
+		uint64_t wait = i == 3 ? 9000 : 5000;
+		char name[32];
+
+		snprintf(name, sizeof(name), "pipe:[%u]", 4710 + i);
+		object(&capture, name, "");
+		add_span(&capture, &ts, 0x100 + i, NR_READ, wait, 0);
+		wait_details(&capture, ts - 10 - 500 - wait, ts - 10 - 500, A, i, 0, 0);
+	}
+	aggregate = aggregate_of(&capture, 0);
+
+	group = why_aggregate_group(aggregate, SITE_STEP);
+	assert_int_equal(group->causes.len, 2);
+	assert_int_equal(group->causes.data[0].total_ns, 5 * 5000 + 9000);
+	assert_int_equal(group->causes.data[0].merged, 6);
+	assert_string_equal(strtab_get(aggregate->why->texts, group->causes.data[0].object),
+			    "pipe:[4713] and 5 more");
 	finish(&capture, aggregate);
 }
 
@@ -508,6 +539,7 @@ int main(void)
 		cmocka_unit_test(test_futexes_that_a_program_makes_for_each_span_are_one_cause),
 		cmocka_unit_test(test_few_futexes_have_a_cause_each),
 		cmocka_unit_test(test_futexes_of_a_nanosecond_are_one_cause),
+		cmocka_unit_test(test_pipes_that_a_program_makes_for_each_span_are_one_cause),
 		cmocka_unit_test(test_losses_leave_nothing_certain),
 		cmocka_unit_test(test_what_is_not_explained_is_said_and_the_rest_still_sums),
 		cmocka_unit_test(test_sums_are_exact_and_repeat_when_there_are_many_slices),

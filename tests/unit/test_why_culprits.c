@@ -139,6 +139,69 @@ static void test_the_holder_of_a_file_lock_should_be_recorded_as_well(void **sta
 	}
 }
 
+/* The process had closed the file when its name was looked up, and another one has it open later.
+ * A file of another device is another one. */
+static void test_a_file_that_was_closed_early_has_its_later_name(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	for (uint32_t dev = 8; dev < 10; dev++) {
+		struct store_object name = {.ino = 77,
+					    .dev = dev,
+					    .name = "/srv/session",
+					    .detail = DESCRIPTOR_EARLIER};
+		struct error err = ERROR_INIT;
+
+		begin(&capture);
+		file_on(&capture, "inode 77 of /srv", 8);
+		capture_must(store_writer_add_object(capture.writer, &name, &err), err);
+		waits(&capture, 1100, 1, 11, 0, S, NR_FLOCK, 3, 0, 0);
+		gets(&capture, 9000, 1, 0, 11, 900, 9000, 0);
+		wait_details(&capture, 1100, 9000, 11, 1, 0, 0);
+		capture_end(&capture, 9100, 11, 1);
+		why = ask_span(&capture, 9200);
+		assert_string_equal(strtab_get(why->texts, part_of(why, 0)->object),
+				    dev == 8 ? "/srv/session (ext4)" : "inode 77 of /srv (ext4)");
+		done(&capture, why);
+	}
+}
+
+/* ---- nice ---- */
+
+/* Process 10 waits for the CPU that process 900 has. */
+static void check_nice(const char *value, const char *printed)
+{
+	const struct store_attribute add = {
+		.pid = CAPTURE_PID, .ts = CAPTURE_START, .key = STORE_NICE, .value = value};
+	struct error err = ERROR_INIT;
+	struct capture capture;
+	struct why *why;
+
+	capture_begin(&capture, true);
+	capture_must(store_writer_add_attribute(capture.writer, &add, &err), err);
+	named(&capture, CAPTURE_PID, CAPTURE_PID, "backup");
+	named(&capture, 900, 900, "cc1");
+	gets(&capture, 1000, 1, 0, CAPTURE_PID, 0, 0, 0);
+	capture_span(&capture, 1000, CAPTURE_PID, 1);
+	gets(&capture, 2000, 1, CAPTURE_PID, 900, 0, 0, 0);
+	gets(&capture, 8000, 1, 900, CAPTURE_PID, 0, 0, 0);
+	capture_end(&capture, 9000, CAPTURE_PID, 1);
+	why = ask_span(&capture, 9100);
+	check_why_text(why, printed);
+	done(&capture, why);
+}
+
+static void test_the_nice_value_of_who_waits_for_a_cpu_is_told(void **state)
+{
+	(void)state;
+	check_nice("19", " cc1 (900), while backup (10) has nice 19\n");
+	check_nice("-5", " cc1 (900)\n");
+	check_nice("99", " cc1 (900)\n");
+	check_nice("", " cc1 (900)\n");
+}
+
 /* ---- ended by another thread ---- */
 
 static void test_span_that_another_thread_ended_is_likely_at_best(void **state)
@@ -1003,7 +1066,7 @@ static void test_workers_and_threads_of_a_pool_that_do_the_same_are_one_cause(vo
 	check_part(why, 3, "socket", 1005, 17, "likely", "socket:[1]");
 	check_part(why, 4, "socket", 1002, 14, "likely", "socket:[1]");
 	assert_int_equal(why->instances.data[0].part_count, 5);
-	check_why_text(why, "2 threads of pool-2 (14), socket:[1]\n");
+	check_why_text(why, "2 threads of pool-N (14), socket:[1]\n");
 	check_why_text(why, "2 processes named server, socket:[1]\n");
 	done(&capture, why);
 }
@@ -1059,6 +1122,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_process_at_which_much_ends_should_be_recorded_as_well),
 		cmocka_unit_test(test_the_holder_of_a_file_lock_should_be_recorded_as_well),
+		cmocka_unit_test(test_a_file_that_was_closed_early_has_its_later_name),
+		cmocka_unit_test(test_the_nice_value_of_who_waits_for_a_cpu_is_told),
 		cmocka_unit_test(test_span_that_another_thread_ended_is_likely_at_best),
 		cmocka_unit_test(
 			test_span_that_was_handed_over_is_from_there_on_what_the_other_thread_did),

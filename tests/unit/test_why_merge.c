@@ -228,6 +228,38 @@ static void test_connections_of_several_instances_to_one_server_are_one(void **s
 	made_free(&made);
 }
 
+static uint32_t pipe_text(struct made *made, unsigned number)
+{
+	char text[32];
+	int len = snprintf(text, sizeof(text), "pipe:[%u]", number);
+
+	return strtab_put(made->why.texts, text, (size_t)len);
+}
+
+/* The second one has the most time. */
+static void test_pipes_of_several_instances_are_one(void **state)
+{
+	struct why_merged merged;
+	struct made made;
+
+	(void)state;
+	make(&made);
+	add_instance(&made, WORKER_A);
+	add(&made, WHY_PIPE, WRITER_1, pipe_text(&made, 1), 60, WHY_GRADE_LIKELY);
+	add_instance(&made, WORKER_B);
+	add(&made, WHY_PIPE, WRITER_2, pipe_text(&made, 2), 70, WHY_GRADE_LIKELY);
+	add(&made, WHY_PIPE, WRITER_1, 1, 9, WHY_GRADE_LIKELY);
+	why_merge(&merged, &made.why);
+	assert_int_equal(merged.parts.len, 2);
+	assert_int_equal(merged.parts.data[0].ns, 130);
+	assert_int_equal(merged.parts.data[0].threads, 2);
+	assert_string_equal(strtab_get(made.why.texts, merged.parts.data[0].object),
+			    "pipe:[2] and 1 more");
+	assert_int_equal(merged.parts.data[1].object, 1);
+	why_merged_free(&merged);
+	made_free(&made);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -235,6 +267,7 @@ int main(void)
 		cmocka_unit_test(test_samples_of_merged_causes_are_summed_up_by_place),
 		cmocka_unit_test(test_neighbours_of_one_name_are_summed_up_over_all_instances),
 		cmocka_unit_test(test_connections_of_several_instances_to_one_server_are_one),
+		cmocka_unit_test(test_pipes_of_several_instances_are_one),
 		cmocka_unit_test(test_nothing_merges_to_nothing),
 	};
 

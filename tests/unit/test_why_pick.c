@@ -41,6 +41,7 @@ static uint32_t busiest(struct capture *capture)
 	assert_int_equal(why_busiest_thread(&query, model), 0);
 	assert_int_equal(query.from_ts, model->start_ts);
 	assert_int_equal(query.to_ts, model->end_ts);
+	assert_false(query.waited);
 	capture_free(capture);
 	return query.tid;
 }
@@ -54,6 +55,23 @@ static void test_child_that_runs_longest_if_its_parent_waits(void **state)
 	gets(&capture, CAPTURE_START + 1, 1, 0, 10, 0, 0, 0);
 	waits(&capture, CAPTURE_START + 4 * MS, 1, 10, 0, S, NR_WAIT4, 0, 0, 0);
 	assert_int_equal(busiest(&capture), 20);
+}
+
+static void test_thread_that_waited_all_the_time(void **state)
+{
+	struct why_query query = {0};
+	struct capture capture = {0};
+
+	(void)state;
+	capture_begin(&capture, true);
+	process(&capture, 10, 1);
+	named(&capture, 10, 10, "parent");
+	capture_state(&capture, CAPTURE_START, 10, WAFFLE_THREAD_BLOCKED, false);
+	assert_int_equal(
+		why_busiest_thread(&query, capture_load(&capture, CAPTURE_START + 10 * MS)), 0);
+	assert_int_equal(query.tid, 10);
+	assert_true(query.waited);
+	capture_free(&capture);
 }
 
 /* A worker of io_uring runs all the time for thread 11 of its process, which waits. */
@@ -174,6 +192,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_program_that_asks_its_own_server),
 		cmocka_unit_test(test_child_that_runs_longest_if_its_parent_waits),
+		cmocka_unit_test(test_thread_that_waited_all_the_time),
 		cmocka_unit_test(test_thread_that_waits_for_its_worker_of_io_uring),
 		cmocka_unit_test(test_parent_that_waits_for_a_cpu),
 		cmocka_unit_test(test_parent_that_runs_less_than_its_child),

@@ -491,13 +491,10 @@ static void test_the_busy_handler_of_sqlite_waits_for_a_lock(void **state)
 }
 
 /* Thread 11 waits in turn for 12 and 13, which sleep in the places `a` and `b`. */
-static struct why *waits_for_pool(struct capture *capture, uint32_t a, uint32_t b)
+static struct why *waits_for_two(struct capture *capture, uint32_t a, uint32_t b)
 {
 	const uint32_t stacks[] = {a, b};
 
-	begin(capture);
-	named(capture, 12, 10, "pool-1");
-	named(capture, 13, 10, "pool-12");
 	user_stack(capture, 2, "job (pool.py:3)");
 	user_stack(capture, 3, "other (pool.py:9)");
 	for (uint32_t i = 0; i < 2; i++) {
@@ -512,6 +509,46 @@ static struct why *waits_for_pool(struct capture *capture, uint32_t a, uint32_t 
 		gets(capture, to, 1, 0, 11, 12 + i, to, 0);
 	}
 	return ask_thread(capture, 42, NULL);
+}
+
+/* The two are threads of a pool. */
+static struct why *waits_for_pool(struct capture *capture, uint32_t a, uint32_t b)
+{
+	begin(capture);
+	named(capture, 12, 10, "pool-1");
+	named(capture, 13, 10, "pool-12");
+	return waits_for_two(capture, a, b);
+}
+
+/* The two are programs of one name, the second one started by process `parent`. */
+static struct why *waits_for_programs(struct capture *capture, uint32_t parent)
+{
+	const struct store_process programs[] = {{12, CAPTURE_PID, CAPTURE_START, "curl"},
+						 {13, parent, CAPTURE_START, "curl"}};
+	struct error err = ERROR_INIT;
+
+	begin(capture);
+	for (uint32_t i = 0; i < 2; i++) {
+		capture_must(store_writer_add_process(capture->writer, &programs[i], &err), err);
+		named(capture, 12 + i, 12 + i, "curl");
+	}
+	return waits_for_two(capture, 2, 2);
+}
+
+static void test_programs_of_one_parent_that_sleep_in_one_place_are_one_cause(void **state)
+{
+	struct capture capture;
+	struct why *why = waits_for_programs(&capture, CAPTURE_PID);
+
+	(void)state;
+	assert_int_equal(part_of(why, 0)->threads, 2);
+	assert_int_equal(part_of(why, 0)->processes, 2);
+	assert_int_equal(part_of(why, 0)->ns, 2 * (20 * MS - 20));
+	done(&capture, why);
+	why = waits_for_programs(&capture, 40);
+	assert_int_equal(part_of(why, 0)->threads, 1);
+	assert_int_equal(part_of(why, 1)->threads, 1);
+	done(&capture, why);
 }
 
 static void test_threads_of_a_pool_that_sleep_in_one_place_are_one_cause(void **state)
@@ -702,6 +739,40 @@ static void test_futexes_that_a_thread_waits_for_in_one_place_are_one_cause(void
 	done_named(&capture, why, names);
 }
 
+/* Each wait is for another pipe. The second one takes longest. */
+static void test_pipes_that_a_thread_waits_for_in_one_place_are_one_cause(void **state)
+{
+	static const char *const functions[] = {"read (a.c:1)", "result (a.c:2)"};
+	uint64_t from = MS;
+	struct stack_names *names;
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	deep_stack(&capture, 2, functions, 2);
+	for (uint32_t i = 1; i <= 3; i++) {
+		uint64_t to = from + (i == 2 ? 15 : 10) * MS;
+		char name[32];
+
+		snprintf(name, sizeof(name), "pipe:[%" PRIu32 "]", 4710 + i);
+		object(&capture, name, "");
+		waits(&capture, from, 1, 11, 0, S, NR_READ, 3, 0, 0);
+		gets(&capture, to, 1, 0, 11, 0, to, HARD);
+		capture_add(&capture, &(struct waffle_rec_wait){.rec = {to, 11, WAFFLE_REC_WAIT, 0},
+								.from_ts = from,
+								.object = i,
+								.user_stack = 2});
+		from = to + MS;
+	}
+	why = ask_named(&capture, from / MS, &names);
+	assert_int_equal(part_of(why, 0)->ns, 35 * MS);
+	assert_int_equal(part_of(why, 0)->objects, 3);
+	assert_string_equal(strtab_get(why->texts, part_of(why, 0)->object),
+			    "pipe:[4712] and 2 more");
+	done_named(&capture, why, names);
+}
+
 /* The only wait of a short-lived thread has no stack. */
 static void test_threads_made_for_a_job_each_that_sleep_are_one_cause(void **state)
 {
@@ -752,6 +823,7 @@ int main(void)
 			test_a_wait_from_before_the_capture_is_like_the_next_one_for_the_same),
 		cmocka_unit_test(test_the_busy_handler_of_sqlite_waits_for_a_lock),
 		cmocka_unit_test(test_threads_of_a_pool_that_sleep_in_one_place_are_one_cause),
+		cmocka_unit_test(test_programs_of_one_parent_that_sleep_in_one_place_are_one_cause),
 		cmocka_unit_test(
 			test_threads_that_sleep_in_different_places_are_causes_of_their_own),
 		cmocka_unit_test(
@@ -759,6 +831,7 @@ int main(void)
 		cmocka_unit_test(test_a_cause_has_a_place_if_that_has_most_of_its_time),
 		cmocka_unit_test(test_threads_of_a_pool_with_a_timer_each_are_one_cause),
 		cmocka_unit_test(test_futexes_that_a_thread_waits_for_in_one_place_are_one_cause),
+		cmocka_unit_test(test_pipes_that_a_thread_waits_for_in_one_place_are_one_cause),
 		cmocka_unit_test(test_threads_made_for_a_job_each_that_sleep_are_one_cause),
 		cmocka_unit_test(
 			test_threads_of_a_pool_that_wait_for_different_things_are_not_one_cause),

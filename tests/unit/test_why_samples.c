@@ -410,6 +410,21 @@ static void test_phases_of_the_jvm_are_told_by_what_they_are_for(void **state)
 	check_phase(NULL, "Rewriter::rewrite()", "main", NULL);
 }
 
+static void test_phases_of_the_libraries_of_cxx_are_told_by_their_functions(void **state)
+{
+	(void)state;
+	check_phase(NULL, "_Unwind_RaiseException", "__cxa_throw", "the throwing of exceptions");
+	check_phase("/lib/libgcc_s.so.1", "_Unwind_Find_FDE", "_Unwind_Resume",
+		    "the throwing of exceptions");
+	check_phase("/lib/libgcc_s.so.1", "_Unwind_Find_FDE", "_Unwind_Backtrace", NULL);
+	check_phase(NULL, "__dynamic_cast",
+		    "bool std::__detail::_Compiler<std::__cxx11::regex_traits<char> >::"
+		    "_M_expression_term<false, false>()",
+		    "the construction of std::regex");
+	check_phase(NULL, "__dynamic_cast", "bool std::__detail::__regex_algo_search<char>()",
+		    NULL);
+}
+
 /* The main function of a program calls the loop of a library, or serves as a package does, and that
  * calls job() or wait() in half of the samples. */
 static void check_called(const char *main_source, const char *job_source, const char *expected)
@@ -911,6 +926,7 @@ int main(void)
 		cmocka_unit_test(test_the_share_of_garbage_collection_is_told),
 		cmocka_unit_test(test_the_memory_that_tracemalloc_takes_notes_of_is_told),
 		cmocka_unit_test(test_phases_of_the_jvm_are_told_by_what_they_are_for),
+		cmocka_unit_test(test_phases_of_the_libraries_of_cxx_are_told_by_their_functions),
 		cmocka_unit_test(
 			test_of_a_library_that_calls_the_program_the_programs_function_is_named),
 		cmocka_unit_test(test_a_program_that_is_an_installed_package_is_named),

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -66,6 +67,22 @@ static int target_network(struct session *session, pid_t pid)
 	return store_writer_add_attribute(session->writer, &attribute, session->err);
 }
 
+/* Writes the nice value of a process, unless it is the usual one. */
+static int target_nice(struct session *session, pid_t pid)
+{
+	int nice = getpriority(PRIO_PROCESS, (id_t)pid);
+	char value[16];
+	struct store_attribute attribute = {.pid = (uint32_t)pid,
+					    .ts = clock_monotonic_ns(),
+					    .key = STORE_NICE,
+					    .value = value};
+
+	if (!nice || nice == -1) /* -1: also of a process that is gone */
+		return 0;
+	snprintf(value, sizeof(value), "%d", nice);
+	return store_writer_add_attribute(session->writer, &attribute, session->err);
+}
+
 /* Says of the first process that it was found by a name or a cgroup: the user did not name it. */
 static int target_found(struct session *session, pid_t pid)
 {
@@ -97,6 +114,7 @@ int target_describe(struct session *session, pid_t pid)
 		       ?: target_rank(session, pid)
 		       ?: target_container(session, pid)
 		       ?: target_network(session, pid)
+		       ?: target_nice(session, pid)
 		       ?: target_found(session, pid);
 }
 

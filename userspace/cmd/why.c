@@ -39,6 +39,7 @@ struct why_cli {
 	uint64_t slowest;
 	bool origin, json, evidence, median, compare;
 	bool overview; /* print what spans there are first */
+	bool varied;   /* explain slow spans with several causes */
 	bool attached; /* running processes were recorded, and may still be there */
 	struct filter_options filter;
 };
@@ -279,8 +280,10 @@ static const char *picked_text(const struct why_query *query)
 		       "goroutine profile (net/http/pprof) shows where they wait";
 	if (query->first)
 		return "this is a thread of the process that you named first";
-	return query->stuck ? "this is a thread that hangs, as no thread does much"
-			    : "this is the busiest thread";
+	if (query->stuck)
+		return "this is a thread that hangs, as no thread does much";
+	return query->waited ? "this is a thread that waited all the time"
+			     : "this is the busiest thread";
 }
 
 /* Says what is explained if the user chose nothing. */
@@ -354,7 +357,8 @@ static int print_overview(const struct why_cli *cli, const struct model *model,
 static int explain(const struct why_cli *cli, struct model *model, const char *file,
 		   struct error *err)
 {
-	struct why_query query = {.slowest = (uint32_t)cli->slowest, .median = cli->median};
+	struct why_query query = {
+		.slowest = (uint32_t)cli->slowest, .varied = cli->varied, .median = cli->median};
 	struct why *why = NULL, *waits = NULL;
 	struct why_waiters waiters = {0};
 	struct gpu_timeline *timeline = NULL;
@@ -470,6 +474,7 @@ static const char *usage_problem(const struct why_cli *cli, int files, bool comm
 static int explain_files(const struct command *command, struct why_cli *cli,
 			 const struct capture_files *files)
 {
+	cli->varied = cli->slowest == NOT_GIVEN && cli->overview && !cli->median;
 	if (cli->slowest == NOT_GIVEN)
 		cli->slowest = cli->overview ? SLOWEST_RECORDED : SLOWEST_DEFAULT;
 	if (cli->wanted.from_ns == NOT_GIVEN)

@@ -74,6 +74,7 @@ struct model_process {
 	uint32_t container;   /* its id, in model.strings; empty: unknown */
 	uint32_t network;     /* STORE_NETWORK, in model.strings; 0: unknown */
 	bool found;           /* STORE_FOUND */
+	int8_t nice;          /* STORE_NICE: of the main thread when it was first seen */
 	uint64_t waker_ts;    /* of STORE_WAKER; 0: it has none */
 	/* By which way its hits came; NULL: through the kernel, and it has no libwaffle. */
 	const struct store_transport *transport;

@@ -10,6 +10,7 @@
 #include "model/build.h"
 #include "util/memory.h"
 #include "util/search.h"
+#include "util/text.h"
 
 static uint32_t thread_new(struct builder *builder, uint32_t tid, uint64_t ts, uint32_t previous)
 {
@@ -109,15 +110,24 @@ void threads_add_rank(struct builder *builder, const struct store_rank *rank)
 	process->job = text_put(model, rank->job);
 }
 
+/* Nice values are -20 to 19. 0: it is none. */
+static int8_t nice_parse(const char *text)
+{
+	long nice = strtol(text, NULL, 10);
+
+	return nice < -20 || nice > 19 ? 0 : (int8_t)nice;
+}
+
 void threads_add_attribute(struct builder *builder, const struct store_attribute *attribute)
 {
 	struct model *model = builder->model;
 	bool container = !strcmp(attribute->key, STORE_CONTAINER_ID);
 	bool network = !strcmp(attribute->key, STORE_NETWORK);
 	bool waker = !strcmp(attribute->key, STORE_WAKER);
+	bool nice = !strcmp(attribute->key, STORE_NICE);
 	struct model_process *process;
 
-	if (!container && !network && !waker && strcmp(attribute->key, STORE_FOUND) != 0)
+	if (!container && !network && !waker && !nice && strcmp(attribute->key, STORE_FOUND) != 0)
 		return;
 	threads_add_process(builder, attribute->pid, 0, "");
 	process = &model->processes.data[map_get(&model->pids, attribute->pid)];
@@ -127,6 +137,8 @@ void threads_add_attribute(struct builder *builder, const struct store_attribute
 		process->network = text_put(model, attribute->value);
 	else if (waker)
 		process->waker_ts = attribute->ts;
+	else if (nice)
+		process->nice = nice_parse(attribute->value);
 	else
 		process->found = true;
 }
@@ -273,15 +285,8 @@ uint64_t threads_end_after(const struct builder *builder, uint32_t thread, uint6
 static uint32_t kind_put(struct model *model, const char *name)
 {
 	char kind[WAFFLE_THREAD_NAME];
-	size_t len = 0;
 
-	while (*name && len < sizeof(kind) - 1) {
-		size_t digits = strspn(name, "0123456789");
-
-		kind[len++] = digits ? 'N' : *name;
-		name += digits ? digits : 1;
-	}
-	return strtab_put(model->strings, kind, len);
+	return strtab_put(model->strings, kind, text_without_numbers(kind, sizeof(kind), name));
 }
 
 static uint64_t kind_key(const struct model_thread *thread)

@@ -61,11 +61,9 @@ const char *place_process(char *text, const struct model *model, uint32_t thread
 	return place(text, model, thread, "", place_pid(model, thread));
 }
 
-const char *place_threads(char *text, const struct model *model, uint32_t thread, uint32_t threads,
-			  uint32_t processes)
+const char *place_threads(char *text, const struct model *model, uint32_t thread, const char *name,
+			  uint32_t threads, uint32_t processes)
 {
-	const char *name = threads < 2 ? model_thread_name(model, thread)
-				       : model_thread_kind_name(model, thread);
 	char at[PLACE_TEXT];
 
 	if (threads < 2)

@@ -21,10 +21,10 @@ const char *place_thread_apart(char *text, const struct model *model, uint32_t t
 const char *place_process(char *text, const struct model *model, uint32_t thread);
 
 #define PLACE_THREADS_TEXT (PLACE_TEXT + 128)
-/* "worker (4711)"; for several threads of its name "40 threads of worker (4711)", with the process,
- * or "40 processes named cc1". `text` has PLACE_THREADS_TEXT bytes. */
-const char *place_threads(char *text, const struct model *model, uint32_t thread, uint32_t threads,
-			  uint32_t processes);
+/* "worker (4711)"; for several threads "40 threads of worker (4711)", with the process, or "40
+ * processes named cc1". `text` has PLACE_THREADS_TEXT bytes; `name` is that of all of them. */
+const char *place_threads(char *text, const struct model *model, uint32_t thread, const char *name,
+			  uint32_t threads, uint32_t processes);
 /* "rank 3 on node-7", "rank 3", "node-7" or "" for a process. */
 const char *place_of_process(char *text, const struct model *model,
 			     const struct model_process *process);

@@ -151,6 +151,8 @@ struct store_rank {
 /* The inode of the process's network namespace, in decimal. Each namespace has addresses and ports
  * of its own. */
 #define STORE_NETWORK "waffle.network"
+/* The nice value of the process's main thread, in decimal, unless it is 0. */
+#define STORE_NICE "waffle.nice"
 
 /* What else is known of a process as the conventions of OpenTelemetry name it, such as
  * STORE_CONTAINER_ID, at `ts`. Of several entries with a key the last one counts. */

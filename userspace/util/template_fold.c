@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -115,4 +116,83 @@ char *template_fold(const char *text, uint32_t columns)
 		result = shorter;
 	}
 	return result;
+}
+
+/* ---- functions ---- */
+
+/* "step (train.py)", "run (<frozen runpy>)" */
+#define PYTHON " ("
+
+/* Whether the parameters of a function begin at `at`. Those of "operator()(int)" come later, and
+ * "main.(*Server).Serve" has none. */
+static bool begins_parameters(const char *text, const char *at)
+{
+	if (*at != '(' || at == text || (at[1] == ')' && is_operator(text, at)))
+		return false;
+	return !strchr(" :.(", at[-1]);
+}
+
+/* By how much a byte changes the depth of brackets. */
+static int depth_change(const char *text, const char *at)
+{
+	if ((*at == '<' || *at == '>') && is_operator(text, at))
+		return 0;
+	return strchr("<({", *at) ? 1 : strchr(">)}", *at) ? -1 : 0;
+}
+
+/* Where the last parameters begin, or the end of a text without any: a lambda has a name behind
+ * those of the function around it. */
+static const char *parameters_of(const char *text)
+{
+	const char *at = text, *found = NULL;
+
+	for (int depth = 0; *at; at++) {
+		if (!depth && begins_parameters(text, at))
+			found = at;
+		depth += depth_change(text, at);
+	}
+	return found ?: at;
+}
+
+/* The first "::" from which on the text has less than `columns` characters, or else the last one in
+ * front of the function's own name; the begin of a text without any. */
+static const char *own_name_of(const char *text, uint32_t columns)
+{
+	const char *parameters = parameters_of(text), *found = text;
+	int depth = 0;
+
+	for (const char *at = text; at < parameters; at++) {
+		depth += depth_change(text, at);
+		if (depth || at[0] != ':' || at[1] != ':')
+			continue;
+		found = at;
+		if (terminal_columns(found) < columns)
+			break;
+	}
+	return found;
+}
+
+/* Puts an ellipsis in place of [from, to) of a text, which it frees. */
+static char *replaced(char *text, const char *from, const char *to)
+{
+	size_t size = strlen(text) + strlen("…") + 1;
+	char *made = memory_get(size);
+
+	snprintf(made, size, "%.*s…%s", (int)(from - text), text, to);
+	free(text);
+	return made;
+}
+
+char *function_fold(const char *text, uint32_t columns)
+{
+	char *result = strstr(text, PYTHON) ? memory_text(text) : template_fold(text, columns);
+	const char *parameters = parameters_of(result), *name;
+
+	if (terminal_columns(result) > columns && parameters[0] && parameters[1] != ')') {
+		const char *end = after_parameters(parameters);
+
+		result = replaced(result, parameters + 1, end[-1] == ')' ? end - 1 : end);
+	}
+	name = terminal_columns(result) > columns ? own_name_of(result, columns) : result;
+	return name > result ? replaced(result, result, name) : result;
 }

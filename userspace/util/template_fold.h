@@ -17,4 +17,10 @@
  */
 char *template_fold(const char *text, uint32_t columns);
 
+/* The same of the name of a function, whose own name is kept: if folded templates are not enough,
+ * its parameters become "…", and then its qualifiers, the outermost first:
+ * "std::_Hashtable<…>::_M_find_node(…) const", "…::_M_find_node(…) const". Functions of Python,
+ * "step (train.py)", have none of these. */
+char *function_fold(const char *text, uint32_t columns);
+
 #endif

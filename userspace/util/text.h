@@ -24,4 +24,20 @@ static inline int text_compare_without_numbers(const char *a, const char *b)
 	}
 }
 
+/* Writes a name with N in place of each number, as far as it fits: "loader-N". Returns its length.
+ */
+static inline size_t text_without_numbers(char *to, size_t size, const char *name)
+{
+	size_t len = 0;
+
+	while (*name && len < size - 1) {
+		size_t digits = strspn(name, "0123456789");
+
+		to[len++] = digits ? 'N' : *name;
+		name += digits ? digits : 1;
+	}
+	to[len] = '\0';
+	return len;
+}
+
 #endif

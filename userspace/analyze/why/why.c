@@ -8,6 +8,7 @@
 #include "analyze/why/walk/why_instance.h"
 #include "analyze/why/walk/why_walk.h"
 #include "analyze/why/why_median_internal.h"
+#include "analyze/why/why_varied_internal.h"
 #include "analyze/why/why_walk_types.h"
 #include "analyze/why/why_whole_internal.h"
 #include "util/memory.h"
@@ -188,10 +189,16 @@ static void add_span(struct why *why, uint32_t span, uint32_t slowest)
 		vec_add(&why->instances, instance);
 }
 
+/* The maximum number of instances to explain; 0: all. */
+static uint32_t explained_max(const struct why_query *query)
+{
+	return query->varied ? query->slowest * WHY_VARIED_OF : query->slowest;
+}
+
 static void pick_spans(struct why *why, const struct why_query *query)
 {
 	const struct model *model = why->model;
-	uint32_t slowest = 0;
+	uint32_t slowest = 0, max = explained_max(query);
 
 	for (uint32_t i = 0; i < model->spans.len; i++) {
 		const struct model_span *span = &model->spans.data[i];
@@ -205,9 +212,9 @@ static void pick_spans(struct why *why, const struct why_query *query)
 			continue;
 		if (why_can_explain(model, span) && model_is_selected(model, i))
 			add_span(why, i, slowest);
-		if (query->slowest && why->instances.len / 2 >= (size_t)query->slowest + SLACK) {
-			keep_slowest(why, query->slowest);
-			slowest = query->slowest;
+		if (max && why->instances.len / 2 >= (size_t)max + SLACK) {
+			keep_slowest(why, max);
+			slowest = max;
 		}
 	}
 }
@@ -267,7 +274,7 @@ static int pick(struct why *why, const struct why_query *query, struct error *er
 				 query->tid);
 	if (wants_threads(query) && query->waits)
 		pick_waits(why, query);
-	keep_slowest(why, wants_threads(query) ? 0 : query->slowest);
+	keep_slowest(why, wants_threads(query) ? 0 : explained_max(query));
 	if (query->median && !wants_threads(query))
 		add_medians(why);
 	return 0;
@@ -313,6 +320,8 @@ int why_new(struct why **why, const struct model *model, const struct why_query 
 		why_walk_prepare(&walk, NULL, query->timeline);
 		walk.through_tid = query->through_tid;
 		explain_all(*why, &walk);
+		if (query->varied && !wants_threads(query))
+			why_varied_keep(*why, query->slowest);
 	}
 	return finish(why, &walk, result);
 }

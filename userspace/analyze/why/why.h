@@ -37,6 +37,7 @@ struct why_query {
 	 * with --thread. */
 	bool has_spans;
 	bool stuck;       /* why_pick() chose `tid`, because it hangs and no thread does much */
+	bool waited;      /* why_pick() chose `tid`, which never ran */
 	bool asks;        /* why_pick() chose `tid`, which asks for what the spans answer */
 	bool first;       /* why_pick() chose `tid` or `program`, of the first process named */
 	const char *comm; /* all threads of this name, from from_ts to to_ts; NULL: see `tid` */
@@ -57,7 +58,9 @@ struct why_query {
 	size_t window_count;
 	/* If not 0, the parts also say for how long the chain led to this thread, or on from it. */
 	uint32_t through_tid;
-	uint32_t slowest;          /* maximum number of instances, the slowest; 0: all */
+	uint32_t slowest; /* maximum number of instances, the slowest; 0: all */
+	bool varied; /* not just the slowest spans, as why_varied_internal.h says; not of `median`
+		      */
 	struct stack_names *names; /* symbolizer; NULL: none */
 	/* A timeline that was already made of the model, as by gpu_timeline_of_calls() for several
 	 * queries; NULL: `why` makes its own if it needs one. */

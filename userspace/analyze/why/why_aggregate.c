@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyze/why/why_aggregate.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -507,48 +505,47 @@ static void cause_finish_sockets(struct why_group_cause *cause)
 	map_free(&cause->sockets);
 }
 
-/* A program may make a futex for each span, as Python does for a wait at a queue. More of them than
- * FUTEXES_APART with one culprit are put together, except each with more than one part in
- * FUTEX_SHARE of their time. */
-#define FUTEXES_APART 4
-#define FUTEX_SHARE 3
+/* A program may make a futex for each span, as Python does for a wait at a queue, or a pipe, as for
+ * a child. More objects of such a kind than UNNAMED_APART with one culprit are put together, except
+ * each with more than one part in UNNAMED_SHARE of their time. */
+#define UNNAMED_APART 4
+#define UNNAMED_SHARE 3
 
-static bool is_unnamed_futex(const struct slices *slices, const struct why_group_cause *cause)
+static uint32_t unnamed_of(const struct slices *slices, const struct why_group_cause *cause)
 {
-	return wait_is_unnamed_futex(strtab_get(slices->made->why->texts, cause->object));
+	return wait_unnamed(slices->made->why->texts, cause->object);
 }
 
-/* Whether two causes differ only in their futex. */
-static bool same_but_futex(const struct slices *slices, const struct why_group_cause *a,
-			   const struct why_group_cause *b)
+/* Whether two causes differ only in which object of their kind, which has no name, it is. */
+static bool same_but_number(const struct slices *slices, const struct why_group_cause *a,
+			    const struct why_group_cause *b)
 {
 	struct why_group_cause other = *b;
 
 	other.object = a->object;
-	return same_culprit(a, &other) && is_unnamed_futex(slices, b);
+	return same_culprit(a, &other) && unnamed_of(slices, a) == unnamed_of(slices, b);
 }
 
-/* Puts those of the causes from `first` on together that differ from it only in their futex. False:
- * they are few. */
-static bool futexes_fold(const struct slices *slices, struct why_group *group, size_t first)
+/* Puts those of the causes from `first` on together that differ from it only in the number of their
+ * object. False: they are few. */
+static bool unnamed_fold(const struct slices *slices, struct why_group *group, size_t first)
 {
 	struct why_group_cause all = {0}, like = group->causes.data[first];
+	uint64_t ns = 0, most_ns = 0;
 	size_t count = 0, kept = first;
-	uint64_t ns = 0;
-	char text[32];
-	int len;
 
 	for (size_t i = first; i < group->causes.len; i++)
-		if (same_but_futex(slices, &like, &group->causes.data[i])) {
+		if (same_but_number(slices, &like, &group->causes.data[i])) {
 			ns += group->causes.data[i].total_ns;
 			count++;
 		}
-	if (count <= FUTEXES_APART)
+	if (count <= UNNAMED_APART)
 		return false;
 	for (size_t i = first; i < group->causes.len; i++) {
 		struct why_group_cause *cause = &group->causes.data[i];
 
-		if (cause->total_ns > ns / FUTEX_SHARE || !same_but_futex(slices, &like, cause)) {
+		if (cause->total_ns > ns / UNNAMED_SHARE ||
+		    !same_but_number(slices, &like, cause)) {
 			group->causes.data[kept++] = *cause;
 			continue;
 		}
@@ -557,11 +554,14 @@ static bool futexes_fold(const struct slices *slices, struct why_group *group, s
 						       .own = cause->own,
 						       .comm = cause->comm,
 						       .span = cause->span};
+		if (cause->total_ns > most_ns) {
+			most_ns = cause->total_ns;
+			all.object = cause->object;
+		}
 		add_sums(&all, cause);
 	}
 	group->causes.len = kept;
-	len = snprintf(text, sizeof(text), "%" PRIu32 WAIT_FUTEXES_END, all.merged);
-	all.object = strtab_put(slices->made->why->texts, text, (size_t)len);
+	all.object = wait_unnamed_text(slices->made->why->texts, all.object, all.merged);
 	vec_add(&group->causes, all);
 	return true;
 }
@@ -572,8 +572,7 @@ static void group_finish(struct slices *slices, uint32_t number)
 	struct why_group *group = &slices->all->groups[number];
 
 	for (size_t i = 0; i < group->causes.len;)
-		i += !is_unnamed_futex(slices, &group->causes.data[i]) ||
-		     !futexes_fold(slices, group, i);
+		i += !unnamed_of(slices, &group->causes.data[i]) || !unnamed_fold(slices, group, i);
 	causes_fold(slices->all, number, WHY_GROUP_CAUSES_MAX);
 	if (group->causes.len)
 		qsort_r(group->causes.data, group->causes.len, sizeof(*group->causes.data),

@@ -157,6 +157,7 @@ static void choose(struct why_query *query, const struct model *model,
 		   const struct model_thread *thread)
 {
 	query->tid = thread->tid;
+	query->waited = !thread->running_ns;
 	query->from_ts = model->start_ts;
 	query->to_ts = model->end_ts;
 }

@@ -131,11 +131,13 @@ bool why_repeat_choose(const struct why_repeat_path *paths, size_t count,
 
 /* ---- stacks ---- */
 
-/* Frames that no probe spec names, or that belong to the C library or the interpreter. */
+/* Frames that no probe spec names, or that belong to the libraries of C and C++ or the interpreter.
+ */
 static bool is_skipped(const struct stack_frame *frame)
 {
-	static const char *const modules[] = {"libc.so", "libc-",  "libpthread",
-					      "ld-",     "python", "libpython"};
+	static const char *const modules[] = {"libc.so", "libc-",    "libpthread",
+					      "ld-",     "libgcc_s", "libstdc++",
+					      "libc++",  "python",   "libpython"};
 	const char *base;
 
 	/* "<shop::Cart as core::fmt::Debug>::fmt" is written in another way in a probe spec. */

@@ -210,6 +210,9 @@ struct why_part {
 	/* Number of similar threads that the part stands for, and of their processes; `thread` is
 	 * the one with the most time. */
 	uint32_t threads, processes;
+	/* Text in why.texts: what their names have in common, "loader-N"; 0: it is the same name.
+	 */
+	uint32_t name;
 	enum why_relation relation; /* of these processes, if there are several */
 	bool relation_mostly;       /* some are not, which have little of the time */
 	uint32_t span;              /* the culprit's span, or MODEL_NONE */
@@ -299,6 +302,30 @@ struct why {
 	VEC(uint32_t) ios;
 	uint64_t searched; /* number of entries that look-ups examined; tests bound this work */
 };
+
+/* The name of the threads of a part. */
+static inline const char *why_part_name(const struct why *why, const struct why_part *part)
+{
+	if (part->name)
+		return strtab_get(why->texts, part->name);
+	return part->threads < 2 ? model_thread_name(why->model, part->thread)
+				 : model_thread_kind_name(why->model, part->thread);
+}
+
+/* The process whose main thread waited for the CPU that others had, if it lets them go first: its
+ * nice value is above 0. NULL: it is not so, or not known. */
+static inline const struct model_process *why_part_nice(const struct why *why,
+							const struct why_part *part)
+{
+	const struct model_process *process;
+	uint32_t thread;
+
+	if (part->cause != WHY_CPU_CONTENTION || !part->threads || !part->step_count)
+		return NULL;
+	thread = why->steps.data[part->step + part->step_count - 1].thread;
+	process = model_process_of(why->model, thread);
+	return process && process->main_thread == thread && process->nice > 0 ? process : NULL;
+}
 
 /* The places of a part's range; NULL: it has none. */
 static inline const struct sample_count *why_part_places(const struct why *why,

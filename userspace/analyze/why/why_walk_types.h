@@ -41,10 +41,11 @@ struct why_sum {
 	struct why_part part;
 	uint32_t site; /* of the culprit's span: spans of one site count as one culprit */
 	/* Known while sums are folded: the culprit is the instance's thread; its object is a futex
-	 * without a name; text of the place where it waited longest, or 0; text of all connections
-	 * to the same server, or 0; and of all with the same local end, or 0. */
+	 * without a name; what wait_unnamed() says of its object; text of the place where it waited
+	 * longest, or 0; text of all connections to the same server, or 0; and of all with the same
+	 * local end, or 0. */
 	bool own, futex;
-	uint32_t place, server, accepted;
+	uint32_t unnamed, place, server, accepted;
 	uint64_t longest_ns;
 	/* The time of all stretches whose wait has a stack, and the votes that the one of part.wait
 	 * has left: others took theirs from it (Boyer-Moore). It has at least as much time. */
@@ -194,6 +195,7 @@ struct why_walk {
 	bool pool_times_known;
 	struct map signals_to; /* thread → number of signals to it */
 	struct map cgroups;    /* inode → text */
+	struct map files; /* inode and device of a file without a name → object that has one */
 	struct why_object_text object_texts[1u << WHY_OBJECT_TEXT_BITS];
 	uint32_t *worker_texts; /* cache of why_worker_text(): of each thread; NULL: empty */
 	/* Texts for what the capture itself caused: by using a CPU, and by holding a program. */

@@ -438,7 +438,8 @@ int enrich_peers(struct enrich *enrich, const pid_t *pids, size_t count, bool at
 	/* The second call finds the other ends of sockets in epolls, which the first one names. */
 	return object_names_unaccepted(names, pids, count, err)
 		       ?: object_names_peers(names, pids, count, err)
-			       ?: object_names_peers(names, pids, count, err);
+			       ?: object_names_peers(names, pids, count, err)
+				       ?: object_names_closed(names, pids, count, err);
 }
 
 int enrich_pipes(struct enrich *enrich, struct error *err)

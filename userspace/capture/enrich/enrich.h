@@ -76,7 +76,7 @@ void enrich_forget(struct enrich *enrich, pid_t pid);
 void enrich_halted(struct enrich *enrich, const struct waffle_rec_halted *halted);
 bool enrich_halted_examine(struct enrich *enrich);
 /* Names the other ends of connections, if one of these processes has them; at the end of the
- * capture also those that are not accepted yet. */
+ * capture also those that are not accepted yet, and files that were closed too early. */
 int enrich_peers(struct enrich *enrich, const pid_t *pids, size_t count, bool at_end,
 		 struct error *err);
 /* Names the processes at the other ends of the pipes of waits that go on. */

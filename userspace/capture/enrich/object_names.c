@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "bpf/record.h"
 #include "target/process/cgroup.h"
@@ -28,6 +29,8 @@
 /* Limits of the connections of which the other end is searched, and of the time for one search. */
 #define CONNECTIONS_MAX (1u << 16)
 #define PEERS_NS 200000000ull
+/* Limit of the time for files that were closed before they were looked up. */
+#define CLOSED_NS 200000000ull
 
 /* Kinds of objects whose names change with time or may improve. */
 enum object_kind {
@@ -47,6 +50,7 @@ struct object_row {
 	uint64_t name_hash;
 	uint64_t looked_ts;
 	enum object_kind kind;
+	bool nameless; /* an object has only the inode of a file that has a path */
 };
 
 struct object_names {
@@ -62,6 +66,7 @@ struct object_names {
 	struct map halted;  /* stopped processes whose connections are known */
 	size_t searched;    /* number of both when they were searched last */
 	uint64_t start_ts, spent_ns;
+	int64_t start_s;         /* start_ts in the time of the host's clock */
 	struct descriptor found; /* too large for the stack */
 };
 
@@ -72,6 +77,7 @@ int object_names_open(struct object_names **names, struct store_writer *writer, 
 		return error_set(err, ENOMEM, "out of memory");
 	(*names)->writer = writer;
 	(*names)->start_ts = clock_monotonic_ns();
+	(*names)->start_s = time(NULL);
 	return 0;
 }
 
@@ -152,6 +158,24 @@ _Static_assert(sizeof(((struct descriptor *)NULL)->name) == STORE_OBJECT_NAME_MA
 		       sizeof(((struct descriptor *)NULL)->detail) == STORE_OBJECT_DETAIL_MAX + 1,
 	       "a reader takes what is written");
 
+/* Writes an object, if there is room; `number` stays otherwise. */
+static int object_write(struct object_names *names, const struct store_object *object,
+			uint32_t *number, struct error *err)
+{
+	uint32_t next = store_writer_next(names->writer, STORE_OBJECTS);
+	int result;
+
+	if (names->count >= OBJECTS_MAX || !store_writer_has_room(names->writer))
+		return 0;
+	result = store_writer_add_object(names->writer, object, err);
+	if (result)
+		return result;
+	*number = next;
+	names->count++;
+	names->highest = next > names->highest ? next : names->highest;
+	return 0;
+}
+
 static int row_write(struct object_names *names, struct object_row *row, uint32_t pid,
 		     struct error *err)
 {
@@ -166,22 +190,36 @@ static int row_write(struct object_names *names, struct object_row *row, uint32_
 				      .pid = pid,
 				      .name = names->found.name,
 				      .detail = names->found.detail};
-	uint32_t number = store_writer_next(names->writer, STORE_OBJECTS);
+	uint32_t number = 0;
 	int result;
 
 	if (row->number && row->name_hash == hash)
 		return 0;
-	if (names->count >= OBJECTS_MAX || !store_writer_has_room(names->writer))
-		return 0;
-	result = store_writer_add_object(names->writer, &object, err);
-	if (result)
+	result = object_write(names, &object, &number, err);
+	if (result || !number)
 		return result;
 	connection_add(names, names->found.detail);
 	row->name_hash = hash;
 	row->number = number;
-	names->count++;
-	names->highest = number > names->highest ? number : names->highest;
 	return 0;
+}
+
+/* Writes the name of a file for the waits of which only the inode was known. An inode may be used
+ * again for another file, but not that of a file that is older than the capture. */
+static int earlier_write(struct object_names *names, struct object_row *row, struct error *err)
+{
+	const struct descriptor *found = &names->found;
+	struct store_object object = {.ino = row->key.ino,
+				      .dev = row->key.dev,
+				      .name = found->name,
+				      .detail = DESCRIPTOR_EARLIER};
+	uint32_t number;
+
+	if (!row->nameless || found->name[0] != '/' || !found->born_s ||
+	    found->born_s >= names->start_s)
+		return 0;
+	row->nameless = false;
+	return object_write(names, &object, &number, err);
 }
 
 struct object_sweep {
@@ -352,10 +390,13 @@ static int64_t file_number(struct object_names *names, pid_t pid, int fd, pid_t 
 		row->kind = OBJECT_WEAK;
 		if (!descriptor_of_inode(&names->found, key))
 			return 0;
+		row->nameless = text_begins(names->found.name, DESCRIPTOR_INODE);
 	} else {
 		row->kind = OBJECT_FIXED;
 	}
 	result = row_write(names, row, (uint32_t)pid, err);
+	if (!result && row->kind == OBJECT_FIXED)
+		result = earlier_write(names, row, err);
 	return result ? result : (int64_t)row->number;
 }
 
@@ -606,6 +647,26 @@ int object_names_fifo(struct object_names *names, pid_t pid, const struct file_k
 	snprintf(names->found.detail, sizeof(names->found.detail),
 		 DESCRIPTOR_FIFO DESCRIPTOR_AFTER " %s", lacks);
 	return row_fix(names, row, (uint32_t)pid, err);
+}
+
+/* ---- files that were closed too early ---- */
+
+int object_names_closed(struct object_names *names, const pid_t *pids, size_t count,
+			struct error *err)
+{
+	uint64_t begin_ns = clock_monotonic_ns(), until_ns = begin_ns + CLOSED_NS;
+	int result = 0;
+
+	for (size_t i = 0; i < names->rows.len && !result; i++) {
+		struct object_row *row = &names->rows.data[i];
+
+		for (size_t k = 0;
+		     k < count && !result && row->nameless && clock_monotonic_ns() < until_ns; k++)
+			if (!descriptor_find(&names->found, pids[k], -1, &row->key))
+				result = earlier_write(names, row, err);
+	}
+	names->spent_ns += clock_monotonic_ns() - begin_ns;
+	return result;
 }
 
 /* ---- other ends of connections ---- */

@@ -54,6 +54,11 @@ int object_names_peers(struct object_names *names, const pid_t *pids, size_t cou
  * listen there. */
 int object_names_unaccepted(struct object_names *names, const pid_t *pids, size_t count,
 			    struct error *err);
+/* Adds the names of files that nobody had open any more when they were looked up, if one of these
+ * processes has them open now. The earlier objects stay, with the same inode. Call it at the end of
+ * the capture. */
+int object_names_closed(struct object_names *names, const pid_t *pids, size_t count,
+			struct error *err);
 /* Adds to the name of a pipe who holds its other end: `text`. `tid`, a thread of
  * process `pid`, has it open as `fd`. Later lookups give that name. */
 int object_names_pipe(struct object_names *names, pid_t pid, pid_t tid, int fd,

@@ -38,7 +38,9 @@ static void culprit_print(const struct why *why, const struct why_part *part, FI
 	const struct model *model = why->model;
 	char threads[PLACE_THREADS_TEXT];
 
-	fputs(place_threads(threads, model, part->thread, part->threads, part->processes), out);
+	fputs(place_threads(threads, model, part->thread, why_part_name(why, part), part->threads,
+			    part->processes),
+	      out);
 	if (part->span < model->spans.len)
 		fprintf(out, " in %s", model_site(model, model->spans.data[part->span].site)->name);
 }
@@ -181,7 +183,8 @@ static void wait_add(struct slice_causes *causes, const struct why *why,
 		wait.texts[WAIT_WOKEN_BY] = text_put(causes, "an interrupt");
 	else if (of->by < model->threads.len)
 		wait.texts[WAIT_WOKEN_BY] =
-			text_put(causes, place_threads(waker, model, of->by, 1, 1));
+			text_put(causes, place_threads(waker, model, of->by,
+						       model_thread_name(model, of->by), 1, 1));
 	vec_add(&causes->waits, wait);
 }
 

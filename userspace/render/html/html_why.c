@@ -170,7 +170,8 @@ static void part_json(struct html_page *page, const struct why *why, const struc
 				  part->threads < 2
 					  ? html_thread(model, part->thread, thread)
 					  : place_threads(threads, model, part->thread,
-							  part->threads, part->processes));
+							  why_part_name(why, part), part->threads,
+							  part->processes));
 	if (part->span < model->spans.len)
 		html_field_text(page, "span",
 				model_site(model, model->spans.data[part->span].site)->name);

@@ -365,6 +365,7 @@ static void cause_json(const struct why_json_printer *printer, const struct why_
 		       const struct why_part *part)
 {
 	uint64_t duration_ns = instance->to_ts - instance->from_ts;
+	const struct model_process *nice = why_part_nice(printer->why, part);
 	struct json *json = printer->json;
 
 	json_object_begin(json);
@@ -389,6 +390,8 @@ static void cause_json(const struct why_json_printer *printer, const struct why_
 		text_field(printer, "holds", part->lock);
 	if (part->pool_wait_ns)
 		json_field_u64(json, "pool_wait_ns", part->pool_wait_ns);
+	if (nice)
+		json_field_i64(json, "nice", nice->nice);
 	if (part->idle)
 		json_field_bool(json, "idle", true);
 	if (part->capture)

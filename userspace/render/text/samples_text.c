@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "util/memory.h"
+#include "util/template_fold.h"
 #include "util/terminal.h"
 #include "util/units.h"
 
@@ -18,11 +19,13 @@
 
 static void put_shortened(FILE *out, const char *text, unsigned columns)
 {
-	bool cut = terminal_columns(text) > columns;
-	const char *end = cut ? terminal_skip(text, columns - 1) : text + strlen(text);
+	char *folded = function_fold(text, columns);
+	bool cut = terminal_columns(folded) > columns;
+	const char *end = cut ? terminal_skip(folded, columns - 1) : folded + strlen(folded);
 
-	terminal_put(out, text, (size_t)(end - text));
+	terminal_put(out, folded, (size_t)(end - folded));
 	fputs(cut ? "…" : "", out);
+	free(folded);
 }
 
 /* Returns "; 40 % compute (work.c:12), user", from malloc(). */

@@ -188,7 +188,8 @@ static void put_culprits(const struct why_printer *printer, const struct why_par
 	if (part->threads < 2)
 		why_put_thread(printer, part->thread);
 	else
-		why_put(printer, place_threads(text, printer->model, part->thread, part->threads,
+		why_put(printer, place_threads(text, printer->model, part->thread,
+					       why_part_name(printer->why, part), part->threads,
 					       part->processes));
 }
 
@@ -475,6 +476,18 @@ static void put_waiting_function(const struct why_printer *printer, const struct
 	put_at_end(printer, part->at_end);
 }
 
+/* Prints ", while backup (4711) has nice 19". */
+static void put_nice(const struct why_printer *printer, const struct why_part *part)
+{
+	const struct model_process *process = why_part_nice(printer->why, part);
+
+	if (!process)
+		return;
+	fputs(", while ", printer->out);
+	why_put_thread(printer, process->main_thread);
+	fprintf(printer->out, " has nice %d", process->nice);
+}
+
 /* A smaller part of a cause than this is not mentioned. */
 #define OPEN_PARTS 20
 
@@ -512,6 +525,7 @@ static void print_cause(const struct why_printer *printer, const struct why_inst
 		      instance->to_ts - instance->from_ts);
 	put_culprit(printer, part);
 	put_waiting_function(printer, part);
+	put_nice(printer, part);
 	if (part->span != instance->span)
 		put_keys(printer, part->span);
 	if (part->step_count == 1) /* its chain is not printed */

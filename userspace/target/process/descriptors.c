@@ -258,8 +258,8 @@ void udp_sockets_each(pid_t pid, bool (*found)(uint64_t ino, const char *detail,
  * the process waits for. */
 static int file_know(int folder, const char *path, struct statx *info)
 {
-	return statx(folder, path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE | STATX_INO,
-		     info)
+	return statx(folder, path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT,
+		     STATX_TYPE | STATX_INO | STATX_BTIME, info)
 		       ? -errno
 		       : 0;
 }
@@ -425,9 +425,11 @@ int descriptor_find(struct descriptor *found, pid_t pid, int fd, const struct fi
 		if (!result && text_begins(found->name, "anon_inode:"))
 			return -ENOENT;
 	}
-	if (!result)
-		descriptor_detail(found, pid, &info);
-	return result;
+	if (result)
+		return result;
+	descriptor_detail(found, pid, &info);
+	found->born_s = info.stx_mask & STATX_BTIME ? info.stx_btime.tv_sec : 0;
+	return 0;
 }
 
 bool descriptor_is_connecting(const char *detail)
@@ -544,8 +546,8 @@ bool descriptor_of_inode(struct descriptor *found, const struct file_key *key)
 		snprintf(found->name, sizeof(found->name), "socket:[%" PRIu64 "]", key->ino);
 	} else if (mount_find("/proc/self/mountinfo", key->dev, found->detail,
 			      sizeof(found->detail), point, sizeof(point))) {
-		int cut = snprintf(found->name, sizeof(found->name), "inode %" PRIu64 " of %.4000s",
-				   key->ino, point);
+		int cut = snprintf(found->name, sizeof(found->name),
+				   DESCRIPTOR_INODE "%" PRIu64 " of %.4000s", key->ino, point);
 
 		return cut > 0;
 	} else {

@@ -33,9 +33,14 @@ struct descriptor {
 	 * or "".
 	 */
 	char detail[256];
+	int64_t born_s; /* when the file was made, in the time of the host's clock; 0: unknown */
 };
 
 #define DESCRIPTOR_FIFO "fifo"
+/* How the name of a file begins of which only the inode is known. */
+#define DESCRIPTOR_INODE "inode "
+/* The detail of an object in the capture that has its name, for waits before that was known. */
+#define DESCRIPTOR_EARLIER "of earlier waits"
 #define DESCRIPTOR_EPOLL "anon_inode:" DESCRIPTOR_EPOLL_KIND
 #define DESCRIPTOR_EPOLL_KIND "[eventpoll]"
 #define DESCRIPTOR_EVENT_KIND "[eventfd]"

@@ -82,7 +82,7 @@ void why_file_lock_find(struct why_walk *walk, struct why_blocked *blocked)
 
 	if (!refusal)
 		return;
-	facts.object = store_reader_object(walk->model->reader, refusal->object);
+	why_facts_object(walk, &facts, refusal->object);
 	blocked->file_lock = refusal;
 	blocked->holder = holder_of(walk, blocked, refusal);
 	blocked->program_lock = 0;

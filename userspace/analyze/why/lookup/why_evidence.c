@@ -16,6 +16,7 @@
 #include "analyze/why/lookup/why_switches.h"
 #include "analyze/why/lookup/why_worker.h"
 #include "analyze/why/why_walk_types.h"
+#include "target/process/descriptors.h"
 #include "util/memory.h"
 #include "util/path.h"
 #include "util/search.h"
@@ -203,6 +204,34 @@ static void find_cgroups(struct why_walk *walk)
 	}
 }
 
+static uint64_t file_key(const struct store_object *object)
+{
+	return object->ino ^ (uint64_t)object->dev << 40;
+}
+
+/* Finds the names of files of which only the inode was known at first. */
+static void find_files(struct why_walk *walk)
+{
+	const struct store_object *object;
+
+	for (uint32_t i = 1; (object = store_reader_object(walk->model->reader, i)); i++)
+		if (!strcmp(object->detail, DESCRIPTOR_EARLIER))
+			map_put(&walk->files, file_key(object), i);
+}
+
+void why_facts_object(const struct why_walk *walk, struct wait_facts *facts, uint32_t number)
+{
+	const struct store_object *object = store_reader_object(walk->model->reader, number);
+	const struct store_object *named;
+
+	facts->object = object;
+	if (!object || !text_begins(object->name, DESCRIPTOR_INODE))
+		return;
+	named = store_reader_object(walk->model->reader, map_get(&walk->files, file_key(object)));
+	if (named && named->ino == object->ino && named->dev == object->dev)
+		facts->name = named->name;
+}
+
 #define OWN_TEXT "this capture"
 #define HELD_TEXT "held by waffle-bpf (this capture)"
 
@@ -221,6 +250,7 @@ void why_evidence_init(struct why_walk *walk, const struct why_walk *like)
 	why_cpus_init(walk, like);
 	why_quota_init(walk);
 	find_cgroups(walk);
+	find_files(walk);
 	why_peers_init(walk);
 	why_go_init(walk);
 	why_go_idle_init(walk);
@@ -578,11 +608,10 @@ struct wait_facts why_facts_of(const struct why_walk *walk, uint32_t thread,
 	if (interval->args < model->syscall_args.len)
 		facts.args = &model->syscall_args.data[interval->args];
 	if (*wait)
-		facts.object = store_reader_object(model->reader, (*wait)->object);
+		why_facts_object(walk, &facts, (*wait)->object);
 	facts.other_request = !facts.object && is_for_other_file(walk, interval);
 	if (!facts.object && ((facts.args && wait_has_descriptor(&facts)) || facts.other_request))
-		facts.object =
-			store_reader_object(model->reader, object_nearby(walk, thread, interval));
+		why_facts_object(walk, &facts, object_nearby(walk, thread, interval));
 	python = map_get(&walk->python_of, model->threads.data[thread].pid);
 	facts.python = python == MAP_NONE ? WAIT_NO_PYTHON : (enum wait_python)python;
 	if (*wait && wait_has_descriptor(&facts))

@@ -66,4 +66,8 @@ uint32_t why_cgroup(struct why_walk *walk, uint64_t ino);
 /* The text of the file that is mapped at an address; 0: none. */
 uint32_t why_mapped_file(struct why_walk *walk, uint32_t pid, uint64_t address, uint64_t ts);
 
+/* Sets the object of a wait by its number in the file, and the name of a file of which only the
+ * inode was known. NULL: there is no such object. */
+void why_facts_object(const struct why_walk *walk, struct wait_facts *facts, uint32_t number);
+
 #endif

@@ -13,6 +13,8 @@
 #define HISTOGRAM "a heap histogram of the JVM, as jcmd and jmap ask for"
 #define DUMP "a heap dump of the JVM, as jcmd and jmap ask for"
 #define TRACEMALLOC "tracemalloc"
+#define EXCEPTIONS "the throwing of exceptions"
+#define REGEX "the construction of std::regex"
 
 struct phase_row {
 	const char *phase;
@@ -71,6 +73,17 @@ static const struct phase_row rows[] = {
 	/* Modules/_tracemalloc.c of CPython; since 3.13, Python/tracemalloc.c */
 	{TRACEMALLOC, "tracemalloc_"},
 	{TRACEMALLOC, "_PyTraceMalloc_"},
+	/* The C++ ABI (libsupc++, libc++abi) and the unwinder below it (libgcc, libunwind) */
+	{EXCEPTIONS, "__cxa_throw"},
+	{EXCEPTIONS, "__cxa_rethrow"},
+	{EXCEPTIONS, "__cxa_allocate_exception"},
+	{EXCEPTIONS, "__gxx_personality_"},
+	{EXCEPTIONS, "_Unwind_RaiseException"},
+	{EXCEPTIONS, "_Unwind_Resume"},
+	/* bits/regex_compiler.h of libstdc++. Functions that are templates have a type in front. */
+	{REGEX, "std::__detail::_Compiler<"},
+	{REGEX, "void std::__detail::_Compiler<"},
+	{REGEX, "bool std::__detail::_Compiler<"},
 };
 
 /* Only in libjvm.so, since other programs have such names, too. */

@@ -309,6 +309,46 @@ bool wait_is_unnamed_futex(const char *text)
 	return text_begins(text, WAIT_FUTEX_BEGIN) && !strchr(text, '(');
 }
 
+/* Whether the text of an object says nothing behind its number. */
+static bool is_plain_end(const char *end)
+{
+	return !*end || !strcmp(end, "]") || !strcmp(end, "] (unix)") ||
+	       (text_begins(end, " of ") && !strchr(end, ','));
+}
+
+uint32_t wait_unnamed(struct strtab *texts, uint32_t object)
+{
+	static const char *const begins[] = {WAIT_FUTEX_BEGIN, "pipe:[", DESCRIPTOR_SOCKET "[",
+					     DESCRIPTOR_INODE};
+	const char *text = strtab_get(texts, object);
+	char kind[256];
+
+	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++) {
+		const char *number = text + strlen(begins[i]), *end;
+		int len;
+
+		if (!text_begins(text, begins[i]))
+			continue;
+		end = number + strspn(number, "0123456789abcdef");
+		len = snprintf(kind, sizeof(kind), "%sN%s", begins[i], end);
+		return is_plain_end(end) && len < (int)sizeof(kind)
+			       ? strtab_put(texts, kind, (size_t)len)
+			       : 0;
+	}
+	return 0;
+}
+
+uint32_t wait_unnamed_text(struct strtab *texts, uint32_t object, size_t count)
+{
+	const char *one = strtab_get(texts, object);
+	char text[256];
+	int len = wait_is_unnamed_futex(one)
+			  ? snprintf(text, sizeof(text), "%zu" WAIT_FUTEXES_END, count)
+			  : snprintf(text, sizeof(text), "%s and %zu more", one, count - 1);
+
+	return len < (int)sizeof(text) ? strtab_put(texts, text, (size_t)len) : object;
+}
+
 static int put_futex(char *text, size_t size, const struct wait_facts *facts)
 {
 	uint64_t address = wait_futex_address(facts);
@@ -352,7 +392,7 @@ uint32_t wait_object_text(struct strtab *texts, const struct wait_facts *facts, 
 			len = snprintf(text, sizeof(text), "DNS server %s (%s)", dns, object->name);
 		else
 			len = snprintf(text, sizeof(text), *object->detail ? "%s (%s)" : "%s",
-				       object->name, object->detail);
+				       facts->name ?: object->name, object->detail);
 	} else if (wait_has_futex(facts, kind)) {
 		len = put_futex(text, sizeof(text), facts);
 	} else {

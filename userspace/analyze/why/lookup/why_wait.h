@@ -115,6 +115,7 @@ struct wait_facts {
 	const char *syscall; /* name; NULL: none, or unknown */
 	const uint64_t *args;
 	const struct store_object *object; /* NULL: unknown */
+	const char *name;     /* of the object, if that has none; NULL: it has, or none is known */
 	bool other_request;   /* the object, if any, is that of the thread's other requests of
 				 io_uring */
 	const char *variable; /* variable at the futex; NULL: unknown */
@@ -167,5 +168,12 @@ uint32_t wait_object_text(struct strtab *texts, const struct wait_facts *facts,
 #define WAIT_FUTEXES_END " futexes"
 /* Whether the text is "futex 0x7f01", and not "futex 0x7f01 (queue_lock)". */
 bool wait_is_unnamed_futex(const char *text);
+/* Nothing but a number tells some objects from others of their kind: "futex 0x7f01", "pipe:[4711]",
+ * "socket:[4711] (unix)", "inode 4711 of /data". The text of the kind: "pipe:[N]"; 0: the object
+ * has a name. All are among `texts`. */
+uint32_t wait_unnamed(struct strtab *texts, uint32_t object);
+/* The text of several objects of one kind, of which `object` is one: "8 futexes", or "pipe:[4711]
+ * and 7 more". */
+uint32_t wait_unnamed_text(struct strtab *texts, uint32_t object, size_t count);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "analyze/why/lookup/why_wait.h"
 #include "analyze/why/parts/why_connections.h"
 #include "analyze/why/parts/why_idle.h"
 #include "analyze/why/parts/why_polls.h"
@@ -11,9 +12,10 @@
 /* A part of an instance, with what decides whether it is merged with another. */
 struct merge_row {
 	const struct why_part *part;
-	uint32_t comm;   /* the culprit's name; MODEL_NONE: none */
-	bool own;        /* the culprit is the instance's thread */
-	uint32_t server; /* text of all connections to the same server; 0: it is none */
+	uint32_t comm;    /* the culprit's name; MODEL_NONE: none */
+	bool own;         /* the culprit is the instance's thread */
+	uint32_t server;  /* text of all connections to the same server; 0: it is none */
+	uint32_t unnamed; /* as wait_unnamed() says of its object */
 };
 
 static int compare(uint32_t a, uint32_t b)
@@ -29,7 +31,9 @@ static uint32_t object_of(const struct merge_row *row)
 {
 	if (row->server)
 		return row->server;
-	return row->part->objects > 1 ? MANY_OBJECTS : row->part->object;
+	if (row->part->objects > 1)
+		return MANY_OBJECTS;
+	return row->unnamed ?: row->part->object;
 }
 
 /* 0: they are merged. */
@@ -128,8 +132,26 @@ static void rows_add_connections(struct why_merged_part *sum, const struct merge
 	map_free(&single);
 }
 
+/* The object of rows of one kind that have none with a name: the one with the most time, and how
+ * many others there are. */
+static uint32_t rows_unnamed(struct strtab *texts, const struct merge_row *rows, size_t count)
+{
+	const struct why_part *most = rows->part;
+	struct map seen = {0};
+	uint32_t object;
+
+	for (size_t i = 0; i < count; i++) {
+		map_put(&seen, rows[i].part->object, 1);
+		if (rows[i].part->ns > most->ns)
+			most = rows[i].part;
+	}
+	object = seen.len > 1 ? wait_unnamed_text(texts, most->object, seen.len) : most->object;
+	map_free(&seen);
+	return object;
+}
+
 /* Adds rows of one kind, which are sorted by culprit. */
-static struct why_merged_part rows_add(const struct model *model, const struct merge_row *rows,
+static struct why_merged_part rows_add(const struct why *why, const struct merge_row *rows,
 				       size_t count)
 {
 	const struct why_part *first = rows->part;
@@ -162,7 +184,9 @@ static struct why_merged_part rows_add(const struct model *model, const struct m
 	if (!why_polls_are(&sum.polls, sum.stretches, sum.ns))
 		sum.polls = (struct why_polls){0};
 	rows_add_connections(&sum, rows, count);
-	sum.neighbour = rows_neighbour(model, rows, count, sum.ns);
+	if (rows->unnamed && object_of(rows) == rows->unnamed)
+		sum.object = rows_unnamed(why->texts, rows, count);
+	sum.neighbour = rows_neighbour(why->model, rows, count, sum.ns);
 	sum.grade = why_grade_of(sum.grade_ns, sum.ns);
 	return sum;
 }
@@ -191,7 +215,8 @@ static struct merge_row *rows_new(const struct why *why, struct why_merged *merg
 						   own || part->thread >= model->threads.len
 							   ? MODEL_NONE
 							   : model_thread_kind(model, part->thread),
-						   own, server};
+						   own, server,
+						   wait_unnamed(why->texts, part->object)};
 		}
 	}
 	return rows;
@@ -216,7 +241,7 @@ void why_merge(struct why_merged *merged, const struct why *why)
 
 		for (end = i + 1; end < count && !rows_compare_kind(&rows[i], &rows[end]);)
 			end++;
-		sum = rows_add(why->model, &rows[i], end - i);
+		sum = rows_add(why, &rows[i], end - i);
 		rows_add_places(merged, &sum, why, &rows[i], end - i);
 		vec_add(&merged->parts, sum);
 		idle |= rows[i].part->idle;

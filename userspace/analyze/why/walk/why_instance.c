@@ -170,11 +170,32 @@ static void add_sum(struct why_walk *walk, struct why_sum *to, const struct why_
 	for (unsigned i = 0; i < WHY_RELATIONS; i++)
 		to->relation_ns[i] += sum->relation_ns[i];
 	to->futex &= sum->futex;
+	if (to->unnamed != sum->unnamed)
+		to->unnamed = 0;
 	to->placed_ns += sum->placed_ns;
 	to->votes_ns += to->place && sum->place == to->place ? sum->votes_ns : 0;
 	why_polls_add(&to->part.polls, &sum->part.polls);
 	for (unsigned i = 0; i <= WHY_GRADE_CERTAIN; i++)
 		to->grade_ns[i] += sum->grade_ns[i];
+}
+
+/* Returns why_part.name of sums that become one. */
+static uint32_t common_name(const struct why_walk *walk, const struct why_sum *sums, size_t count)
+{
+	const struct model *model = walk->model;
+	uint32_t first = sums->part.thread;
+	char name[WAFFLE_THREAD_NAME];
+
+	for (size_t i = 0; i < count && first < model->threads.len; i++) {
+		if (sums[i].part.name)
+			return sums[i].part.name;
+		if (model_thread_kind(model, sums[i].part.thread) !=
+		    model_thread_kind(model, first))
+			return strtab_put(walk->why->texts, name,
+					  text_without_numbers(name, sizeof(name),
+							       model_thread_name(model, first)));
+	}
+	return 0;
 }
 
 /* Merges sums into one: the largest, with the time of all. They are grouped by process and, within
@@ -198,6 +219,7 @@ static struct why_sum group_sum(struct why_walk *walk, const struct why_sum *sum
 	all = sums[most];
 	all.part.threads = threads;
 	all.part.processes = processes;
+	all.part.name = common_name(walk, sums, count);
 	for (size_t i = 0; i < count; i++)
 		if (i != most)
 			add_sum(walk, &all, &sums[i]);
@@ -335,13 +357,17 @@ static bool is_numbered(const struct model *model, const struct why_sum *sum)
 	       model->threads.data[main].comm != model->threads.data[sum->part.thread].comm;
 }
 
-/* Whether the culprit is the main thread of a process and its object can be that of others. */
-static bool is_of_worker(const struct model *model, const struct why_sum *sum)
+static bool is_main_thread(const struct model *model, const struct why_sum *sum)
 {
 	const struct model_process *process = model_process_of(model, sum->part.thread);
 
-	return process && process->main_thread == sum->part.thread && sum->part.object &&
-	       !sum->futex && !is_sleep(sum);
+	return process && process->main_thread == sum->part.thread;
+}
+
+/* Whether the culprit is the main thread of a process and its object can be that of others. */
+static bool is_of_worker(const struct model *model, const struct why_sum *sum)
+{
+	return is_main_thread(model, sum) && sum->part.object && !sum->futex && !is_sleep(sum);
 }
 
 /*
@@ -366,20 +392,26 @@ static bool is_of_pool(const struct why_walk *walk, const struct why_sum *sum)
 	       is_of_worker(walk->model, sum);
 }
 
-/* Stands for all futexes without a name that threads wait for in one place. */
-#define SOME_FUTEX UINT32_MAX
-
-/* Returns what the objects of a pool's threads must have in common. */
+/* Returns what the objects of a pool's threads must have in common: of futexes without a name that
+ * they wait for in one place, the kind. */
 static uint32_t pool_object(const struct why_sum *sum)
 {
 	if (is_sleep(sum) && !sum->own)
 		return 0;
-	return sum->place && sum->futex ? SOME_FUTEX : sum->part.object;
+	return sum->place && sum->futex ? sum->unnamed : sum->part.object;
 }
 
+/* Returns the process that the culprits must have in common. Of programs that sleep it is the
+ * parent, since a script may start them one after the other. */
 static uint32_t pool_pid(const struct model *model, const struct why_sum *sum)
 {
-	return is_of_worker(model, sum) ? alike_pid(model, sum) : pid_of(model, sum);
+	const struct model_process *process = model_process_of(model, sum->part.thread);
+
+	if (is_of_worker(model, sum))
+		return alike_pid(model, sum);
+	if (is_sleep(sum) && is_main_thread(model, sum) && !alike_pid(model, sum) && process->ppid)
+		return process->ppid;
+	return pid_of(model, sum);
 }
 
 static uint32_t grade_of(const struct why_sum *sum)
@@ -387,27 +419,34 @@ static uint32_t grade_of(const struct why_sum *sum)
 	return why_grade_of(sum->grade_ns, sum->part.ns);
 }
 
-static int pool_group(const struct model *model, const struct why_sum *a, const struct why_sum *b)
+/* What they have in common apart from their objects. */
+static int place_group(const struct model *model, const struct why_sum *a, const struct why_sum *b)
 {
 	int order = compare(a->part.cause, b->part.cause) ?: compare(grade_of(a), grade_of(b))
 			    ?: compare(a->own, b->own) ?: compare(a->part.idle, b->part.idle)
 			    ?: compare(a->place, b->place) ?: compare(a->site, b->site);
 
-	return order ?: compare(pool_object(a), pool_object(b))
-		       ?: compare(pool_pid(model, a), pool_pid(model, b))
-			       ?: compare(model_host_of(model, a->part.thread),
-					  model_host_of(model, b->part.thread))
-				       ?: text_compare_without_numbers(model_thread_name(model, a->part.thread),
+	return order ?: compare(pool_pid(model, a), pool_pid(model, b))
+		       ?: compare(model_host_of(model, a->part.thread),
+				  model_host_of(model, b->part.thread))
+			       ?: text_compare_without_numbers(model_thread_name(model, a->part.thread),
 						       model_thread_name(model, b->part.thread));
 }
 
-static int pool_order(const void *left, const void *right, void *arg)
+static int pool_group(const struct model *model, const struct why_sum *a, const struct why_sum *b)
 {
-	const struct why_sum *a = left, *b = right;
-	const struct model *model = arg;
+	return place_group(model, a, b) ?: compare(pool_object(a), pool_object(b));
+}
 
-	return pool_group(model, a, b) ?: compare(pid_of(model, a), pid_of(model, b))
+static int by_thread(const struct model *model, const struct why_sum *a, const struct why_sum *b)
+{
+	return compare(pid_of(model, a), pid_of(model, b))
 		       ?: compare(a->part.thread, b->part.thread) ?: larger(a, b);
+}
+
+static int pool_order(const void *left, const void *right, void *model)
+{
+	return pool_group(model, left, right) ?: by_thread(model, left, right);
 }
 
 /* ---- many objects ---- */
@@ -445,13 +484,9 @@ static int object_group(const struct model *model, const struct why_sum *a, cons
 			       ?: compare(alike_pid(model, a), alike_pid(model, b));
 }
 
-static int object_compare(const void *left, const void *right, void *arg)
+static int object_compare(const void *left, const void *right, void *model)
 {
-	const struct why_sum *a = left, *b = right;
-	const struct model *model = arg;
-
-	return object_group(model, a, b) ?: compare(pid_of(model, a), pid_of(model, b))
-		       ?: compare(a->part.thread, b->part.thread) ?: larger(a, b);
+	return object_group(model, left, right) ?: by_thread(model, left, right);
 }
 
 /* "socket:[4711] (tcp …) and 164 more" */
@@ -473,18 +508,18 @@ static void name_objects(struct why_walk *walk, struct why_sum *sum, size_t coun
 	free(text);
 }
 
-/* "8 futexes", or else what many objects are called. */
+static void name_unnamed(struct why_walk *walk, struct why_sum *sum, size_t count)
+{
+	sum->part.object = wait_unnamed_text(walk->why->texts, sum->part.object, count);
+	sum->part.objects = (uint32_t)count;
+}
+
 static void name_pool_objects(struct why_walk *walk, struct why_sum *sum, size_t count)
 {
-	char text[32];
-	int len = snprintf(text, sizeof(text), "%zu" WAIT_FUTEXES_END, count);
-
-	if (!sum->futex) {
+	if (sum->futex)
+		name_unnamed(walk, sum, count);
+	else
 		name_objects(walk, sum, count);
-		return;
-	}
-	sum->part.object = strtab_put(walk->why->texts, text, (size_t)len);
-	sum->part.objects = (uint32_t)count;
 }
 
 /* Threads that wait in one place may each have a timer or a futex of its own. */
@@ -546,13 +581,9 @@ static int server_group(const struct model *model, const struct why_sum *a, cons
 	return object_group(model, a, b) ?: compare(a->server, b->server);
 }
 
-static int server_compare(const void *left, const void *right, void *arg)
+static int server_compare(const void *left, const void *right, void *model)
 {
-	const struct why_sum *a = left, *b = right;
-	const struct model *model = arg;
-
-	return server_group(model, a, b) ?: compare(pid_of(model, a), pid_of(model, b))
-		       ?: compare(a->part.thread, b->part.thread) ?: larger(a, b);
+	return server_group(model, left, right) ?: by_thread(model, left, right);
 }
 
 static void name_server(struct why_walk *walk, struct why_sum *sum, size_t count)
@@ -626,6 +657,32 @@ static const struct sum_folding fold_sockets = {.apart = 1,
 						.group = object_of_thread,
 						.compare = object_compare,
 						.join = name_objects};
+
+/* ---- pipes for a child each ---- */
+
+/* What is waited for in one place has no name. Small objects are one cause already. */
+static bool is_unnamed(const struct why_walk *walk, const struct why_sum *sum)
+{
+	return sum->place && sum->unnamed && sum->part.objects < 2 &&
+	       (sum->own || sum->part.thread == MODEL_NONE || is_of_pool(walk, sum));
+}
+
+static int unnamed_group(const struct model *model, const struct why_sum *a,
+			 const struct why_sum *b)
+{
+	return place_group(model, a, b) ?: compare(a->unnamed, b->unnamed);
+}
+
+static int unnamed_order(const void *left, const void *right, void *model)
+{
+	return unnamed_group(model, left, right) ?: by_thread(model, left, right);
+}
+
+static const struct sum_folding fold_unnamed = {.apart = 1,
+						.takes = is_unnamed,
+						.group = unnamed_group,
+						.compare = unnamed_order,
+						.join = name_unnamed};
 
 void why_instance_judge(struct why_instance *instance, const struct why_walk *walk)
 {
@@ -813,6 +870,7 @@ static void fold_all(struct why_walk *walk, const struct why_instance *instance)
 			sum->part.ns;
 		sum->place = place_of(walk, sum);
 		sum->futex = wait_is_unnamed_futex(strtab_get(walk->why->texts, sum->part.object));
+		sum->unnamed = wait_unnamed(walk->why->texts, sum->part.object);
 		sum->server = why_connections_to(walk->why->texts, sum->part.object);
 		sum->accepted = why_connections_at(walk->why->texts, sum->part.object);
 	}
@@ -825,6 +883,7 @@ static void fold_all(struct why_walk *walk, const struct why_instance *instance)
 	fold(walk, &fold_objects_of_thread);
 	fold(walk, &fold_objects);
 	fold(walk, &fold_sockets);
+	fold(walk, &fold_unnamed);
 }
 
 void why_instance_walk(struct why_walk *walk, struct why_instance *instance)

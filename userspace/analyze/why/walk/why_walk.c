@@ -64,6 +64,7 @@ void why_walk_free(struct why_walk *walk)
 	why_full_pool_free(walk);
 	map_free(&walk->signals_to);
 	map_free(&walk->cgroups);
+	map_free(&walk->files);
 	why_go_answers_free(walk);
 	why_go_busy_free(walk);
 	why_cpus_free(walk);
