@@ -469,16 +469,19 @@ static void take_section_headers(const char *path)
 static void test_a_go_program_without_section_headers_is_known_by_its_data(void **state)
 {
 	struct fixture *fixture = *state;
+	uint32_t module;
 	char path[128];
 
 	take_section_headers(strip_self(fixture, "bare", path));
-	assert_true(symbolizer_is_go(fixture->symbolizer, add_module(fixture, path, NULL)));
+	module = add_module(fixture, path, NULL); /* opens the symbolizer */
+	assert_true(symbolizer_is_go(fixture->symbolizer, module));
 	/* Another program of the kind. */
 	strip_self(fixture, "other", path);
 	assert_int_equal(
 		shell("LC_ALL=C sed -i 's/\\xff Go buildinf:/\\xff No buildinf:/' %s", path), 0);
 	take_section_headers(path);
-	assert_false(symbolizer_is_go(fixture->symbolizer, add_module(fixture, path, NULL)));
+	module = add_module(fixture, path, NULL);
+	assert_false(symbolizer_is_go(fixture->symbolizer, module));
 }
 
 static void test_address_is_worked_out_once_and_a_module_added_once(void **state)

@@ -75,8 +75,7 @@ static void check_text(const struct why *why, const struct why_part *part, const
 	size_t len;
 	FILE *out = open_memstream(&text, &len);
 
-	samples_print(out, why->sample_places, why->places.data + part->place, part->place_count,
-		      2);
+	samples_print(out, why->sample_places, why_part_places(why, part), part->place_count, 2);
 	fclose(out);
 	assert_string_equal(text, expected);
 	free(text);

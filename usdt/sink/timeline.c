@@ -186,7 +186,8 @@ struct value_walk timeline_values(const struct timeline *timeline,
 				  const struct timeline_entry *entry)
 {
 	return value_walk_from(timeline->sites.data[entry->site], 0,
-			       timeline->bytes.data + entry->frame, entry->frame_bytes);
+			       entry->frame_bytes ? timeline->bytes.data + entry->frame : NULL,
+			       entry->frame_bytes);
 }
 
 static void links_take(struct timeline *timeline, uint32_t number)

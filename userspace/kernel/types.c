@@ -157,7 +157,7 @@ static const char *name_of(const struct kernel_types *types, __u32 offset)
 bool kernel_types_has(const struct kernel_types *types, const char *name)
 {
 	size_t len = strlen(name) + 1; /* with the zero byte that ends it */
-	const char *at = types->names, *end = at + types->names_len;
+	const char *at = types->names, *end = at ? at + types->names_len : NULL;
 
 	while (at && (at = memmem(at, (size_t)(end - at), name, len))) {
 		if (at > types->names && !at[-1])

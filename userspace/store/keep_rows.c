@@ -123,12 +123,13 @@ bool keep_rows_named(const struct keep_rows *rows, struct map *frames)
 {
 	for (size_t i = 0; i < rows->list.len; i++) {
 		const struct kept_row *row = &rows->list.data[i];
-		struct cursor cursor = {.at = row->copy,
-					.end = (const unsigned char *)row->copy + row->bytes};
 		uint64_t address = 0, count;
+		struct cursor cursor;
 
 		if (!row->used)
 			continue;
+		cursor = (struct cursor){.at = row->copy,
+					 .end = (const unsigned char *)row->copy + row->bytes};
 		get_varint(&cursor); /* the process */
 		count = get_varint(&cursor);
 		for (uint64_t frame = 0; frame < count && !cursor.bad; frame++) {

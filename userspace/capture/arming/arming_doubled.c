@@ -10,6 +10,9 @@
  * for good. So nothing is armed before the loader has finished. No event reports that, so we check
  * the mappings repeatedly, at growing intervals.
  */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "capture/arming/arming_internal.h"
@@ -96,7 +99,8 @@ int loading_add(struct arming *arming, uint32_t index, pid_t pid, bool ahead, st
 	return loading_keep(arming, &loading, err);
 }
 
-int loading_add_refused(struct arming *arming, uint32_t index, pid_t pid, struct error *err)
+/* Adds a wait until no process keeps its mmap_lock. */
+static int loading_add_refused(struct arming *arming, uint32_t index, pid_t pid, struct error *err)
 {
 	const struct loading loading = {.pid = pid,
 					.file = index,
@@ -104,6 +108,17 @@ int loading_add_refused(struct arming *arming, uint32_t index, pid_t pid, struct
 					.next_ns = kernel_locks_look_ts(arming->kernel)};
 
 	return loading_keep(arming, &loading, err);
+}
+
+int file_arm_failed(struct arming *arming, uint32_t index, pid_t pid, int result,
+		    const struct error *problem, struct error *err)
+{
+	if (result == -ESRCH || (kill(pid, 0) && errno == ESRCH))
+		return error_set(err, ESRCH, "pid %d: it exited while being armed", pid);
+	if (result != -EAGAIN && !arming->warning[0])
+		snprintf(arming->warning, sizeof(arming->warning), "%s", problem->message);
+	return result == -EAGAIN || result == -EBUSY ? loading_add_refused(arming, index, pid, err)
+						     : 0;
 }
 
 int file_await(struct arming *arming, uint32_t index, pid_t pid, struct error *err)

@@ -361,17 +361,6 @@ static bool has_room(const struct armed_file *file)
 	       (getrlimit(RLIMIT_NOFILE, &limit) || (rlim_t)lowest < limit.rlim_cur / 8 * 7);
 }
 
-int file_arm_failed(struct arming *arming, uint32_t index, pid_t pid, int result,
-		    const struct error *problem, struct error *err)
-{
-	if (result == -ESRCH || (kill(pid, 0) && errno == ESRCH))
-		return error_set(err, ESRCH, "pid %d: it exited while being armed", pid);
-	if (result != -EAGAIN && !arming->warning[0])
-		snprintf(arming->warning, sizeof(arming->warning), "%s", problem->message);
-	return result == -EAGAIN || result == -EBUSY ? loading_add_refused(arming, index, pid, err)
-						     : 0;
-}
-
 /* Arms the sites of a file in a process or, if `everywhere`, in all. `pid` is for messages then. */
 static int sites_arm(struct arming *arming, uint32_t index, pid_t pid, bool everywhere,
 		     struct error *err)

@@ -151,10 +151,6 @@ int file_add(struct arming *arming, int fd, const char *shown_path, bool expecte
 void file_check(struct arming *arming, uint32_t index, int fd);
 /* Arms a file in a process. -ESRCH: the process is gone. Any other failure becomes a warning. */
 int file_arm(struct arming *arming, uint32_t index, pid_t pid, struct error *err);
-/* The same for a `result` of kernel_arm() that is not 0, and its message. A file that the kernel
- * refuses for a time is armed later. */
-int file_arm_failed(struct arming *arming, uint32_t index, pid_t pid, int result,
-		    const struct error *problem, struct error *err);
 void file_free(struct armed_file *file);
 
 /* arming_transport.c */
@@ -190,8 +186,10 @@ int file_await(struct arming *arming, uint32_t index, pid_t pid, struct error *e
 #define LOOK_MIN_NS 1000000ull /* until the first check whether the loader has finished */
 /* Adds a wait of a process for the loader of a file, and removes a row of them. -ENOMEM. */
 int loading_add(struct arming *arming, uint32_t index, pid_t pid, bool ahead, struct error *err);
-/* Adds one until no process keeps its mmap_lock. -ENOMEM. */
-int loading_add_refused(struct arming *arming, uint32_t index, pid_t pid, struct error *err);
+/* What file_arm() does for a `result` of kernel_arm() that is not 0, and its message. A file that
+ * the kernel refuses for a time is armed later. */
+int file_arm_failed(struct arming *arming, uint32_t index, pid_t pid, int result,
+		    const struct error *problem, struct error *err);
 void loading_remove(struct arming *arming, size_t row);
 /* Cancels all waits for a process. */
 void loading_forget(struct arming *arming, pid_t pid);

@@ -602,10 +602,10 @@ static const struct comm_init *init_of_idle(const struct work *work,
 					    const struct model_collective *collective)
 {
 	const struct comm_init key = {.comm = collective->comm, .mpi = collective->mpi};
-	const struct comm_init *end = work->comm->inits.data + work->comm->inits.len;
+	const struct comm_init *at = init_from(work->comm, &key);
+	const struct comm_init *end = at ? work->comm->inits.data + work->comm->inits.len : NULL;
 
-	for (const struct comm_init *at = init_from(work->comm, &key);
-	     at && at < end && at->mpi == key.mpi && at->comm == key.comm && at->rank != MODEL_NONE;
+	for (; at < end && at->mpi == key.mpi && at->comm == key.comm && at->rank != MODEL_NONE;
 	     at++)
 		if (!is_member(work, at->rank, false))
 			return at;

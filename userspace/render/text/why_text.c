@@ -577,13 +577,13 @@ static bool is_small(const struct why_printer *printer, uint64_t ns, uint64_t wh
 
 static uint32_t parts_shown(const struct why_printer *printer, const struct why_instance *instance)
 {
-	const struct why_part *parts = &printer->why->parts.data[instance->part];
+	const struct why_part *parts = printer->why->parts.data;
 	uint64_t whole = instance->to_ts - instance->from_ts;
 	uint32_t shown = instance->part_count;
 
 	if (printer->view->causes && printer->view->causes < shown)
 		shown = printer->view->causes;
-	while (shown > 1 && is_small(printer, parts[shown - 1].ns, whole))
+	while (shown > 1 && is_small(printer, parts[instance->part + shown - 1].ns, whole))
 		shown--;
 	return shown;
 }
@@ -592,10 +592,10 @@ static uint32_t parts_shown(const struct why_printer *printer, const struct why_
 static void print_order(const struct why_printer *printer, const struct why_instance *instance,
 			uint32_t shown)
 {
-	const struct why_part *parts = &printer->why->parts.data[instance->part];
+	const struct why_part *parts = printer->why->parts.data;
 	bool capture = false, idle = false;
 
-	for (uint32_t i = 1; i < shown; i++) {
+	for (uint32_t i = instance->part + 1; i < instance->part + shown; i++) {
 		if (parts[i].ns <= parts[i - 1].ns)
 			continue;
 		capture |= parts[i].capture;

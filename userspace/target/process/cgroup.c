@@ -197,9 +197,11 @@ static bool has_controller(const char *controllers, const char *name)
 {
 	size_t len = strlen(name);
 
-	for (const char *at = controllers; at; at = strchr(at, ','), at += at != NULL)
-		if (strcspn(at, ":,") == len && !strncmp(at, name, len))
+	for (const char *comma; controllers; controllers = comma ? comma + 1 : NULL) {
+		if (strcspn(controllers, ":,") == len && !strncmp(controllers, name, len))
 			return true;
+		comma = strchr(controllers, ',');
+	}
 	return false;
 }
 
