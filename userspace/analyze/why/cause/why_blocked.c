@@ -907,19 +907,6 @@ static void find_waiting(struct why_walk *walk, struct why_blocked *blocked)
 	blocked->waiting.any = why_go_is_any(walk, blocked);
 }
 
-/* Whether a server waits for a client, or for the next request of one. */
-static bool is_server_idle(struct why_walk *walk, const struct why_blocked *blocked)
-{
-	const char *call = blocked->facts.syscall;
-
-	if (!walk->through_tid || !call || wait_is_for_room(&blocked->facts, blocked->kind))
-		return false;
-	return !strcmp(call, "accept") || !strcmp(call, "accept4") ||
-	       (wait_may_be_at_socket(blocked->kind) && blocked->facts.object &&
-		why_is_of_server(walk, blocked->facts.object,
-				 walk->model->threads.data[blocked->thread].pid));
-}
-
 /* While a thread is stopped or frozen, it does not wait for what its system call is for. */
 static bool is_stop(const struct meaning *meaning)
 {
@@ -986,7 +973,7 @@ struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_s
 		if (!blocked.missed && why_blocked_find_ready(walk, &blocked, step->series_last))
 			step->object = blocked.object = object_of(walk, &blocked);
 	}
-	step->serves = is_server_idle(walk, &blocked);
+	step->serves = walk->through_tid && why_blocked_serves(walk, &blocked);
 	if (blocked.program_lock)
 		set_program_lock(walk, &blocked, step);
 	if (blocked.file_lock)
