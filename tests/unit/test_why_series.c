@@ -781,6 +781,56 @@ static void test_a_server_that_answers_at_once_after_a_delay_has_not_caused_the_
 	}
 }
 
+/* Thread 11 waits for a loop. Its timeout at 320 ms is for nothing, unless it asks server 30 then.
+ * At 600 ms, thread 40 wakes it, and it asks the server, which answers at once. */
+static void test_a_timeout_before_another_event_has_not_caused_the_wait(void **state)
+{
+	static const struct {
+		bool at_timeout; /* it asks the server then */
+		const char *cause;
+		uint32_t culprit;
+		uint64_t least_ms;
+	} rows[] = {{false, "sleep", 40, 589}, {true, "timer", 20, 309}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct capture capture;
+		const struct why_part *part;
+		struct why *why;
+
+		begin(&capture);
+		named(&capture, 20, 20, "loop");
+		named(&capture, 30, 30, "server");
+		named(&capture, 40, 40, "user");
+		kernel_stack(&capture, 0xffff8000, "hrtimer_wakeup");
+		for (uint16_t cpu = 4; cpu <= 6; cpu++)
+			gets(&capture, MS - 170 + cpu, cpu, 0, (uint32_t)(cpu - 2) * 10, 0, 0, 0);
+		waits(&capture, MS + 5, 5, 30, 0, S, NR_EPOLL_WAIT, 9, 1, 3);
+		waits(&capture, MS + 6, 6, 40, 0, S, NR_NANOSLEEP, 9, 0, 0);
+		waits(&capture, 2 * MS, 1, 11, 0, S, NR_READ, 7, 0, 0);
+		waits(&capture, 10 * MS, 4, 20, 0, S, NR_EPOLL_WAIT, 4, 1, 3);
+		wake_details(&capture, 320 * MS, 0, 20, 1, HARD);
+		gets(&capture, 320 * MS, 4, 0, 20, 0, 320 * MS, HARD);
+		if (rows[i].at_timeout)
+			gets(&capture, 320 * MS + 20, 5, 0, 30, 20, 320 * MS + 20, 0);
+		waits(&capture, 320 * MS + 100, 4, 20, 0, S, NR_EPOLL_WAIT, 4, 1, 3);
+		gets(&capture, 600 * MS - 50, 6, 0, 40, 0, 600 * MS - 50, HARD);
+		gets(&capture, 600 * MS, 4, 0, 20, 40, 600 * MS, 0);
+		if (!rows[i].at_timeout)
+			gets(&capture, 600 * MS + 20, 5, 0, 30, 20, 600 * MS + 20, 0);
+		waits(&capture, 600 * MS + 100, 4, 20, 0, S, NR_EPOLL_WAIT, 4, 1, 3);
+		gets(&capture, 601 * MS, 4, 0, 20, 30, 601 * MS, 0);
+		gets(&capture, 601 * MS + 50, 1, 0, 11, 20, 601 * MS + 50, 0);
+		capture_end(&capture, 601 * MS + 100, 11, 1);
+		why = ask_span(&capture, 1000 * MS);
+		part = part_of(why, 0);
+		assert_string_equal(why_causes[part->cause].name, rows[i].cause);
+		assert_int_equal(why->model->threads.data[part->thread].tid, rows[i].culprit);
+		assert_in_range(part->ns, rows[i].least_ms * MS, (rows[i].least_ms + 12) * MS);
+		done(&capture, why);
+	}
+}
+
 /* Thread 11 waits for a loop, which asks a server only after half of the time. Its main thread 30
  * hands the request to 31. */
 static void test_a_server_is_not_to_blame_before_it_is_asked(void **state)
@@ -1950,6 +2000,7 @@ int main(void)
 		cmocka_unit_test(test_a_wait_after_the_timer_of_a_loop_says_nothing_of_the_timer),
 		cmocka_unit_test(
 			test_a_server_that_answers_at_once_after_a_delay_has_not_caused_the_wait),
+		cmocka_unit_test(test_a_timeout_before_another_event_has_not_caused_the_wait),
 		cmocka_unit_test(test_a_server_is_not_to_blame_before_it_is_asked),
 		cmocka_unit_test(test_work_after_a_signal_ends_the_wait_of_an_event_loop),
 		cmocka_unit_test(test_who_ran_after_the_last_timeout_has_done_what_was_waited_for),

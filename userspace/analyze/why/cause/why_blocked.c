@@ -649,6 +649,24 @@ static void end_series(struct why_walk *walk, struct why_blocked *blocked, struc
 		step->later_ts = why_switched_in(walk, blocked->thread, series->last);
 }
 
+/* The loop did work before the series ended, so that the wait ends apart from it: by its own
+ * wake-up, or if that is a timeout, by the next event. */
+static void end_apart(struct why_walk *walk, struct why_blocked *blocked, struct why_step *step,
+		      const struct why_series *series)
+{
+	struct why_series event;
+
+	blocked->grade = why_grade_least(blocked->grade, WHY_GRADE_LIKELY);
+	if (why_series_event(walk, &blocked->waiting, blocked->thread, blocked->index, series,
+			     &event) &&
+	    !why_walk_is_on_path(walk, event.waker.thread))
+		end_series(walk, blocked, step, &event);
+	else
+		blocked->by_signal =
+			why_ended_by_signal(walk, blocked->thread, blocked->interval->to_ts,
+					    &blocked->waker, blocked->kind);
+}
+
 /* If the thread waits for the same thing again, the waker did not end its wait. */
 static void find_end(struct why_walk *walk, struct why_blocked *blocked, struct why_step *step)
 {
@@ -662,10 +680,7 @@ static void find_end(struct why_walk *walk, struct why_blocked *blocked, struct 
 	if (!series->missed && series->last > blocked->index && thread &&
 	    (why_walk_is_on_path(walk, series->waker.thread) ||
 	     waits_for_it(walk, blocked, series->waker.thread))) {
-		blocked->grade = why_grade_least(blocked->grade, WHY_GRADE_LIKELY);
-		blocked->by_signal =
-			why_ended_by_signal(walk, blocked->thread, blocked->interval->to_ts,
-					    &blocked->waker, blocked->kind);
+		end_apart(walk, blocked, step, series);
 		return;
 	}
 	blocked->by_signal = series->by_signal;

@@ -549,6 +549,34 @@ const struct why_series *why_series_of(struct why_walk *walk, const struct why_w
 	return series;
 }
 
+/* So many intervals after a timeout are searched for the event that the loop waits for. */
+#define EVENT_MAX 64
+
+bool why_series_event(const struct why_walk *walk, const struct why_waiting *waiting,
+		      uint32_t thread, size_t index, const struct why_series *series,
+		      struct why_series *event)
+{
+	const struct why_interval *all = walk->intervals.threads[thread].intervals.data;
+	struct why_waker own = why_waker_of(walk, thread, index);
+
+	if (!is_timeout(&own))
+		return false;
+	for (size_t i = index + 1; i < series->last && i - index < EVENT_MAX; i++) {
+		walk->why->searched++;
+		if (all[i].state != WAFFLE_THREAD_BLOCKED ||
+		    !is_part(walk, waiting, thread, series, i))
+			continue;
+		*event = *series;
+		event->last = i;
+		event->waker = why_waker_of(walk, thread, i);
+		if (!is_timeout(&event->waker))
+			return !event->waker.interrupt &&
+			       !has_woken(walk, thread, series->waker.thread, all[index].to_ts,
+					  all[i].to_ts);
+	}
+	return false;
+}
+
 /* Counts who woke the thread during its series. */
 static void count_wakes(const struct why_walk *walk, struct why_step *step)
 {
