@@ -720,7 +720,7 @@ static void test_a_wait_after_the_timer_of_a_loop_says_nothing_of_the_timer(void
 
 /* Thread 11 waits for a loop of another process, which goes on after a timeout of 900 ms, or after
  * its thread 21 has woken it, and waits again until a server wakes it. */
-static void test_a_server_that_answers_at_once_after_a_delay_has_not_caused_the_wait(void **state)
+static void test_a_server_that_answers_at_once_after_a_delay_is_not_to_blame(void **state)
 {
 	static const struct {
 		uint32_t delay;     /* who ends the first wait; 0: its timeout */
@@ -1222,7 +1222,7 @@ static void test_another_wait_that_a_freezer_ends_is_unknown(void **state)
 
 /* ---- interrupts of which more is known ---- */
 
-static void test_a_wait_for_several_things_is_a_timers_only_if_something_says_so(void **state)
+static void test_a_wait_for_several_things_is_a_timers_if_something_says_so(void **state)
 {
 	static const struct {
 		int syscall;
@@ -1998,8 +1998,7 @@ int main(void)
 		cmocka_unit_test(test_a_wait_that_goes_on_at_the_end_hides_no_end_of_others),
 		cmocka_unit_test(test_timers_of_an_event_loop_in_no_span_end_no_wait),
 		cmocka_unit_test(test_a_wait_after_the_timer_of_a_loop_says_nothing_of_the_timer),
-		cmocka_unit_test(
-			test_a_server_that_answers_at_once_after_a_delay_has_not_caused_the_wait),
+		cmocka_unit_test(test_a_server_that_answers_at_once_after_a_delay_is_not_to_blame),
 		cmocka_unit_test(test_a_timeout_before_another_event_has_not_caused_the_wait),
 		cmocka_unit_test(test_a_server_is_not_to_blame_before_it_is_asked),
 		cmocka_unit_test(test_work_after_a_signal_ends_the_wait_of_an_event_loop),
@@ -2025,8 +2024,7 @@ int main(void)
 		cmocka_unit_test(test_a_sleep_that_goes_on_after_a_signal_is_a_sleep),
 		cmocka_unit_test(test_a_sleep_that_a_freezer_ends_is_likely_stopped),
 		cmocka_unit_test(test_another_wait_that_a_freezer_ends_is_unknown),
-		cmocka_unit_test(
-			test_a_wait_for_several_things_is_a_timers_only_if_something_says_so),
+		cmocka_unit_test(test_a_wait_for_several_things_is_a_timers_if_something_says_so),
 		cmocka_unit_test(test_a_call_that_the_signal_of_a_timer_ended_is_a_timers),
 		cmocka_unit_test(
 			test_what_became_ready_is_no_cause_if_something_else_woke_the_thread),

@@ -51,8 +51,8 @@ static struct why_verdict asked_late(struct why_walk *walk, const struct why_blo
 				     uint32_t by)
 {
 	const struct model *model = walk->model;
-	char text[96];
-	int len = snprintf(text, sizeof(text), "asked %.32s (%u) only at the end",
+	char text[128];
+	int len = snprintf(text, sizeof(text), "asked %.64s (%u) only at the end",
 			   model_thread_name(model, blocked->thread),
 			   model_pid_real(model, model->threads.data[blocked->thread].tid));
 
