@@ -106,6 +106,28 @@ static void test_the_one_thread_of_a_traced_holder_is_followed(void **state)
 	done(&capture, why);
 }
 
+/* It may have released the lock before it sleeps. */
+static void test_a_holder_that_sleeps_had_locked_the_file_before(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	named(&capture, 20, 20, "writer");
+	gets(&capture, CAPTURE_START, 2, 0, 20, 0, 0, 0);
+	refused(&capture, MS - 5000, 20, "writer");
+	waits(&capture, MS, 1, 11, 0, S, NR_NANOSLEEP, 0, 0, 0);
+	waits(&capture, 2 * MS, 2, 20, 0, S, NR_NANOSLEEP, 0, 0, 0);
+	gets(&capture, 48 * MS, 2, 0, 20, 0, 48 * MS, HARD);
+	gets(&capture, 50 * MS, 1, 0, 11, 0, 50 * MS, HARD);
+	waits(&capture, 51 * MS, 2, 20, 0, S, NR_READ, 1, 0, 0);
+	why = ask_poller(&capture, 1, 50);
+	check_part(why, 0, "sleep", 46 * MS, 20, "likely", "");
+	check_why_text(why, "writer (20), had locked " FILE_TEXT "\n");
+	done(&capture, why);
+}
+
 /* Any of them may be the one. */
 static void test_of_several_threads_of_a_traced_holder_none_is_followed(void **state)
 {
@@ -196,6 +218,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sleeps_between_tries_are_for_the_lock_of_the_file),
 		cmocka_unit_test(test_the_one_thread_of_a_traced_holder_is_followed),
+		cmocka_unit_test(test_a_holder_that_sleeps_had_locked_the_file_before),
 		cmocka_unit_test(test_of_several_threads_of_a_traced_holder_none_is_followed),
 		cmocka_unit_test(test_a_process_that_has_the_holders_number_now_is_not_named),
 		cmocka_unit_test(test_a_lock_of_the_own_process_has_no_culprit),

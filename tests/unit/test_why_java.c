@@ -195,6 +195,46 @@ static void test_a_wait_at_the_end_in_the_same_call_of_the_jvm_suggests_where(vo
 		assert_int_equal(says_where(&rows[i].waiting), rows[i].says);
 }
 
+/* Thread 11 waits three times at one place, whose method is compiled meanwhile. No stack is that of
+ * most of the time. */
+static void test_of_different_stacks_the_longest_wait_suggests_where(void **state)
+{
+	static const struct {
+		uint64_t from_ts, to_ts;
+		uint32_t stack;
+	} waited[] = {{1020, 1300, IN_INTERPRETER}, {1310, 1700, PARKED}, {1710, 2000, OWN}};
+	const struct waiting open = {0, POOL, 0, NR_FUTEX, NULL};
+	struct why_query query = {.tid = 11, .from_ts = 1020, .to_ts = 2000};
+	struct error err = ERROR_INIT;
+	struct stack_names *names;
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	capture_begin(&capture, true);
+	stacks_add(&capture);
+	mapping(&capture, 0x7f0000000000, 0x7f0000100000, "/jvm/libjvm.so");
+	named(&capture, 11, CAPTURE_PID, "issuer");
+	gets(&capture, 1010, 1, 0, 11, 0, 0, 0);
+	for (size_t i = 0; i < LENGTH(waited); i++) {
+		struct waffle_rec_wait wait = {.rec = {waited[i].to_ts, 11, WAFFLE_REC_WAIT, 0},
+					       .from_ts = waited[i].from_ts,
+					       .user_stack = waited[i].stack};
+
+		waits(&capture, wait.from_ts, 1, 11, 0, S, NR_FUTEX, 0x5500, FUTEX_COND, 0);
+		gets(&capture, wait.rec.ts, 1, 0, 11, 0, wait.rec.ts, HARD);
+		capture_add(&capture, &wait);
+	}
+	waits(&capture, 2100, 1, 11, 0, S, NR_FUTEX, 0x5500, FUTEX_COND, 0);
+	at_end_add(&capture, &open);
+	capture_load(&capture, 2200);
+	query.names = names = stack_names_open(capture.reader, false);
+	capture_must(why_new(&why, capture.model, &query, &err), err);
+	assert_int_equal(part_of(why, 0)->wait, MODEL_NONE);
+	assert_int_equal(part_of(why, 0)->at_end, 0);
+	end(&capture, names, why);
+}
+
 static void check_text(uint32_t at_end, const char *expected)
 {
 	struct stack_names *names;
@@ -224,6 +264,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_library_and_its_caller_are_told_apart_by_their_packages),
 		cmocka_unit_test(test_a_wait_at_the_end_in_the_same_call_of_the_jvm_suggests_where),
+		cmocka_unit_test(test_of_different_stacks_the_longest_wait_suggests_where),
 		cmocka_unit_test(test_the_text_names_the_library_and_its_caller),
 	};
 

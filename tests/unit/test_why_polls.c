@@ -376,6 +376,38 @@ static void test_locks_of_postgresql_are_known_by_their_functions(void **state)
 		      "socket");
 }
 
+/* A thread of mariadbd without the names of InnoDB's functions waits with this stack. */
+static void check_engine(uint32_t stack, const char *cause, uint32_t culprit, const char *says)
+{
+	static const char *const row[] = {"pthread_cond_timedwait (x.c:1)",
+					  "handler::ha_index_read_map (x.c:1)"};
+	static const char *const page[] = {"pthread_cond_wait (x.c:1)",
+					   "handler::ha_index_read_map (x.c:1)"};
+	static const char *const sleep[] = {"pthread_cond_timedwait (x.c:1)",
+					    "Item_func_sleep::val_int (x.c:1)"};
+	struct stack_names *names;
+	struct capture capture;
+	struct why *why;
+
+	begin(&capture);
+	deep_stack(&capture, 2, row, 2);
+	deep_stack(&capture, 3, page, 2);
+	deep_stack(&capture, 4, sleep, 2);
+	wait_of(&capture, 1, 50, NR_FUTEX);
+	slept_at(&capture, MS, 50 * MS, 11, stack);
+	why = ask_named(&capture, 50, &names);
+	check_part(why, 0, cause, 49 * MS, culprit, "likely", says);
+	done_named(&capture, why, names);
+}
+
+static void test_a_lock_of_mariadb_is_known_by_the_call_of_its_engine(void **state)
+{
+	(void)state;
+	check_engine(2, "lock", 0, "a lock of a row or table in MariaDB or MySQL");
+	check_engine(3, "timer", 11, "futex 0x4");
+	check_engine(4, "timer", 11, "futex 0x4");
+}
+
 /* Thread 11 waits five times for 10 ms, and each time another thread wakes it, which has run until
  * then. The waits have these stacks, 0: none. That of the last wake-up may show a lock. */
 static void begin_turns(struct capture *capture, const uint32_t *stacks, bool releases)
@@ -818,6 +850,7 @@ int main(void)
 		cmocka_unit_test(
 			test_a_thread_that_waits_in_the_call_between_its_sleeps_does_not_poll),
 		cmocka_unit_test(test_locks_of_postgresql_are_known_by_their_functions),
+		cmocka_unit_test(test_a_lock_of_mariadb_is_known_by_the_call_of_its_engine),
 		cmocka_unit_test(test_waits_without_a_stack_are_for_the_lock_that_others_show),
 		cmocka_unit_test(
 			test_a_wait_from_before_the_capture_is_like_the_next_one_for_the_same),

@@ -556,6 +556,38 @@ static void test_the_holder_of_a_lock_has_the_samples_of_its_own_running(void **
 	end(&capture, names, why);
 }
 
+/* The code of a thread that has the CPU for which the span waits. */
+static void test_who_has_the_cpu_has_the_samples_of_its_own_running(void **state)
+{
+	struct why_query query = {.span_id = 1};
+	struct error err = ERROR_INIT;
+	struct stack_names *names;
+	struct capture capture;
+	const struct why_part *part;
+	struct why *why;
+
+	(void)state;
+	capture_begin(&capture, true);
+	user_stack(&capture, 1, "decode");
+	gets(&capture, 1000, 1, 0, 10, 0, 0, 0);
+	capture_span(&capture, 1500, 10, 1);
+	gets(&capture, 2000, 1, 10, 11, 0, 0, 0);
+	for (int i = 0; i < 20; i++)
+		sample(&capture, 3000 + (uint64_t)i * 1000, 11, 0, 1, -1);
+	gets(&capture, 31000, 1, 11, 10, 0, 0, 0);
+	sample(&capture, 32000, 11, 0, 1, -1); /* of another time */
+	capture_end(&capture, 41000, 10, 1);
+	capture_load(&capture, 42000);
+	names = stack_names_open(capture.reader, false);
+	query.names = names;
+	capture_must(why_new(&why, capture.model, &query, &err), err);
+	part = &why->parts.data[0];
+	assert_int_equal(part->cause, WHY_CPU_CONTENTION);
+	place(why, part, 0, 20);
+	assert_int_equal(part->place_count, 1);
+	end(&capture, names, why);
+}
+
 static void test_the_causes_of_all_spans_of_a_name_have_the_samples_of_all(void **state)
 {
 	struct why_aggregate_options options = {0};
@@ -933,6 +965,7 @@ int main(void)
 		cmocka_unit_test(test_few_samples_say_nothing),
 		cmocka_unit_test(test_without_samples_there_are_none),
 		cmocka_unit_test(test_the_holder_of_a_lock_has_the_samples_of_its_own_running),
+		cmocka_unit_test(test_who_has_the_cpu_has_the_samples_of_its_own_running),
 		cmocka_unit_test(test_the_causes_of_all_spans_of_a_name_have_the_samples_of_all),
 		cmocka_unit_test(test_code_in_no_file_may_be_that_of_a_run_time),
 		cmocka_unit_test(test_the_jvm_is_known_by_its_library),

@@ -718,42 +718,56 @@ static void test_a_wait_after_the_timer_of_a_loop_says_nothing_of_the_timer(void
 	done(&capture, why);
 }
 
-/* Thread 11 waits for a loop of another process, which goes on after a timeout of 900 ms and waits
- * again until a server wakes it. */
-static void test_a_server_that_answers_at_once_after_a_timeout_has_not_caused_the_wait(void **state)
+/* Thread 11 waits for a loop of another process, which goes on after a timeout of 900 ms, or after
+ * its thread 21 has woken it, and waits again until a server wakes it. */
+static void test_a_server_that_answers_at_once_after_a_delay_is_not_to_blame(void **state)
 {
 	static const struct {
-		uint64_t answer_ns; /* how long after the timeout */
+		uint32_t delay;     /* who ends the first wait; 0: its timeout */
+		uint64_t answer_ns; /* how long after that */
 		uint32_t server;    /* 60 is not traced, 13 is */
-		bool woken;         /* by the loop, after the timeout */
+		uint32_t asked;     /* whom the loop wakes after that; 12 wakes the server */
 		const char *cause;
 		uint32_t culprit;
 	} rows[] = {
-		{MS, 60, false, "timer", 20},
-		{100 * MS, 60, false, "not-recorded", 60},
-		{MS, 13, true, "timer", 20},
-		{MS, 13, false, "user-work", 13},
+		{0, MS, 60, 0, "timer", 20},
+		{0, 100 * MS, 60, 0, "not-recorded", 60},
+		{0, MS, 13, 13, "timer", 20},
+		{0, MS, 13, 12, "timer", 20},
+		{0, MS, 13, 0, "user-work", 13},
+		{21, MS, 60, 0, "sleep", 21},
+		{21, 100 * MS, 60, 0, "not-recorded", 60},
+		{12, MS, 60, 0, "not-recorded", 60},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uint32_t delay = rows[i].delay, asked = rows[i].asked;
 		uint64_t answer_ts = 910 * MS + rows[i].answer_ns;
 		struct capture capture;
 		struct why *why;
 
 		begin(&capture);
 		named(&capture, 20, 20, "loop");
+		named(&capture, 21, 20, "worker");
 		kernel_stack(&capture, 0xffff8000, "hrtimer_wakeup");
 		gets(&capture, MS - 170, 4, 0, 20, 0, 0, 0);
+		gets(&capture, MS - 160, 5, 0, 21, 0, 0, 0);
 		waits(&capture, MS + 5, 2, 12, 0, S, NR_NANOSLEEP, 9, 0, 0);
-		if (rows[i].woken)
+		if (asked)
 			waits(&capture, MS + 6, 3, 13, 0, S, NR_READ, 9, 0, 0);
+		waits(&capture, MS + 7, 5, 21, 0, S, NR_NANOSLEEP, 9, 0, 0);
 		waits(&capture, 2 * MS, 1, 11, 0, S, NR_READ, 7, 0, 0);
 		waits(&capture, 10 * MS, 4, 20, 0, S, NR_EPOLL_WAIT, 4, 1, 3);
-		wake_details(&capture, 910 * MS, 0, 20, 1, HARD);
-		gets(&capture, 910 * MS, 4, 0, 20, 0, 910 * MS, HARD);
-		if (rows[i].woken)
-			gets(&capture, 910 * MS + 20, 3, 0, 13, 20, 910 * MS + 20, 0);
+		gets(&capture, 909 * MS, 5, 0, 21, 0, 909 * MS, HARD);
+		if (!delay)
+			wake_details(&capture, 910 * MS, 0, 20, 1, HARD);
+		gets(&capture, 910 * MS, 4, 0, 20, delay, 910 * MS, delay ? 0 : HARD);
+		if (asked == 12)
+			gets(&capture, 910 * MS + 10, 2, 0, 12, 20, 910 * MS + 10, 0);
+		if (asked)
+			gets(&capture, 910 * MS + 20, 3, 0, 13, asked == 12 ? 12 : 20,
+			     910 * MS + 20, 0);
 		waits(&capture, 910 * MS + 100, 4, 20, 0, S, NR_EPOLL_WAIT, 4, 1, 3);
 		gets(&capture, answer_ts, 4, 0, 20, rows[i].server, answer_ts, 0);
 		gets(&capture, answer_ts + 50, 1, 0, 11, 20, answer_ts + 50, 0);
@@ -765,6 +779,89 @@ static void test_a_server_that_answers_at_once_after_a_timeout_has_not_caused_th
 		assert_string_equal(why_grade_names[part_of(why, 0)->grade], "likely");
 		done(&capture, why);
 	}
+}
+
+/* Thread 11 waits for a loop. Its timeout at 320 ms is for nothing, unless it asks server 30 then.
+ * At 600 ms, thread 40 wakes it, and it asks the server, which answers at once. */
+static void test_a_timeout_before_another_event_has_not_caused_the_wait(void **state)
+{
+	static const struct {
+		bool at_timeout; /* it asks the server then */
+		const char *cause;
+		uint32_t culprit;
+		uint64_t least_ms;
+	} rows[] = {{false, "sleep", 40, 589}, {true, "timer", 20, 309}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct capture capture;
+		const struct why_part *part;
+		struct why *why;
+
+		begin(&capture);
+		named(&capture, 20, 20, "loop");
+		named(&capture, 30, 30, "server");
+		named(&capture, 40, 40, "user");
+		kernel_stack(&capture, 0xffff8000, "hrtimer_wakeup");
+		for (uint16_t cpu = 4; cpu <= 6; cpu++)
+			gets(&capture, MS - 170 + cpu, cpu, 0, (uint32_t)(cpu - 2) * 10, 0, 0, 0);
+		waits(&capture, MS + 5, 5, 30, 0, S, NR_EPOLL_WAIT, 9, 1, 3);
+		waits(&capture, MS + 6, 6, 40, 0, S, NR_NANOSLEEP, 9, 0, 0);
+		waits(&capture, 2 * MS, 1, 11, 0, S, NR_READ, 7, 0, 0);
+		waits(&capture, 10 * MS, 4, 20, 0, S, NR_EPOLL_WAIT, 4, 1, 3);
+		wake_details(&capture, 320 * MS, 0, 20, 1, HARD);
+		gets(&capture, 320 * MS, 4, 0, 20, 0, 320 * MS, HARD);
+		if (rows[i].at_timeout)
+			gets(&capture, 320 * MS + 20, 5, 0, 30, 20, 320 * MS + 20, 0);
+		waits(&capture, 320 * MS + 100, 4, 20, 0, S, NR_EPOLL_WAIT, 4, 1, 3);
+		gets(&capture, 600 * MS - 50, 6, 0, 40, 0, 600 * MS - 50, HARD);
+		gets(&capture, 600 * MS, 4, 0, 20, 40, 600 * MS, 0);
+		if (!rows[i].at_timeout)
+			gets(&capture, 600 * MS + 20, 5, 0, 30, 20, 600 * MS + 20, 0);
+		waits(&capture, 600 * MS + 100, 4, 20, 0, S, NR_EPOLL_WAIT, 4, 1, 3);
+		gets(&capture, 601 * MS, 4, 0, 20, 30, 601 * MS, 0);
+		gets(&capture, 601 * MS + 50, 1, 0, 11, 20, 601 * MS + 50, 0);
+		capture_end(&capture, 601 * MS + 100, 11, 1);
+		why = ask_span(&capture, 1000 * MS);
+		part = part_of(why, 0);
+		assert_string_equal(why_causes[part->cause].name, rows[i].cause);
+		assert_int_equal(why->model->threads.data[part->thread].tid, rows[i].culprit);
+		assert_in_range(part->ns, rows[i].least_ms * MS, (rows[i].least_ms + 12) * MS);
+		done(&capture, why);
+	}
+}
+
+/* Thread 11 waits for a loop, which asks a server only after half of the time. Its main thread 30
+ * hands the request to 31. */
+static void test_a_server_is_not_to_blame_before_it_is_asked(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	named(&capture, 20, 20, "loop");
+	named(&capture, 30, 30, "server");
+	named(&capture, 31, 30, "worker");
+	object(&capture, "2 descriptors: tcp 127.0.0.1:80, pipe:[3]", "");
+	gets(&capture, MS - 170, 4, 0, 20, 0, 0, 0);
+	gets(&capture, MS - 160, 5, 0, 30, 0, 0, 0);
+	gets(&capture, MS - 150, 6, 0, 31, 0, 0, 0);
+	waits(&capture, MS + 5, 5, 30, 0, S, NR_POLL, 9, 2, 0);
+	waits(&capture, MS + 6, 6, 31, 0, S, NR_FUTEX, 0x7000, FUTEX_COND, 0);
+	waits(&capture, 2 * MS, 1, 11, 0, S, NR_READ, 7, 0, 0);
+	waits(&capture, 10 * MS, 4, 20, 0, S, NR_EPOLL_WAIT, 4, 1, 3);
+	gets(&capture, 500 * MS, 4, 0, 20, 60, 500 * MS, 0);
+	gets(&capture, 500 * MS + 20, 5, 0, 30, 20, 500 * MS + 20, 0);
+	wait_details(&capture, MS + 5, 500 * MS + 20, 30, 1, 0, 0);
+	gets(&capture, 500 * MS + 40, 6, 0, 31, 30, 500 * MS + 40, 0);
+	waits(&capture, 500 * MS + 100, 4, 20, 0, S, NR_EPOLL_WAIT, 4, 1, 3);
+	gets(&capture, 900 * MS, 4, 0, 20, 31, 900 * MS, 0);
+	gets(&capture, 900 * MS + 50, 1, 0, 11, 20, 900 * MS + 50, 0);
+	capture_end(&capture, 900 * MS + 100, 11, 1);
+	why = ask_span(&capture, 1000 * MS);
+	check_part(why, 0, "unknown", 490 * MS, 20, "unknown", "asked server (30) only at the end");
+	done(&capture, why);
 }
 
 /* An event loop in no span works for long after a signal. */
@@ -1125,7 +1222,7 @@ static void test_another_wait_that_a_freezer_ends_is_unknown(void **state)
 
 /* ---- interrupts of which more is known ---- */
 
-static void test_a_wait_for_several_things_is_a_timers_only_if_something_says_so(void **state)
+static void test_a_wait_for_several_things_is_a_timers_if_something_says_so(void **state)
 {
 	static const struct {
 		int syscall;
@@ -1901,8 +1998,9 @@ int main(void)
 		cmocka_unit_test(test_a_wait_that_goes_on_at_the_end_hides_no_end_of_others),
 		cmocka_unit_test(test_timers_of_an_event_loop_in_no_span_end_no_wait),
 		cmocka_unit_test(test_a_wait_after_the_timer_of_a_loop_says_nothing_of_the_timer),
-		cmocka_unit_test(
-			test_a_server_that_answers_at_once_after_a_timeout_has_not_caused_the_wait),
+		cmocka_unit_test(test_a_server_that_answers_at_once_after_a_delay_is_not_to_blame),
+		cmocka_unit_test(test_a_timeout_before_another_event_has_not_caused_the_wait),
+		cmocka_unit_test(test_a_server_is_not_to_blame_before_it_is_asked),
 		cmocka_unit_test(test_work_after_a_signal_ends_the_wait_of_an_event_loop),
 		cmocka_unit_test(test_who_ran_after_the_last_timeout_has_done_what_was_waited_for),
 		cmocka_unit_test(test_a_list_of_the_same_descriptors_is_the_same_wait),
@@ -1926,8 +2024,7 @@ int main(void)
 		cmocka_unit_test(test_a_sleep_that_goes_on_after_a_signal_is_a_sleep),
 		cmocka_unit_test(test_a_sleep_that_a_freezer_ends_is_likely_stopped),
 		cmocka_unit_test(test_another_wait_that_a_freezer_ends_is_unknown),
-		cmocka_unit_test(
-			test_a_wait_for_several_things_is_a_timers_only_if_something_says_so),
+		cmocka_unit_test(test_a_wait_for_several_things_is_a_timers_if_something_says_so),
 		cmocka_unit_test(test_a_call_that_the_signal_of_a_timer_ended_is_a_timers),
 		cmocka_unit_test(
 			test_what_became_ready_is_no_cause_if_something_else_woke_the_thread),

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -248,6 +249,84 @@ static void test_a_background_process_that_waits_for_a_lock_is_listed(void **sta
 {
 	(void)state;
 	assert_int_equal(waiting_with_title("postgres: checkpointer ", true), 1);
+}
+
+/* Threads 13 and 14 have the name of the explained one. Only of 13, a function shows a lock. */
+static void test_a_sibling_that_waits_for_a_lock_of_the_program_is_listed(void **state)
+{
+	const struct store_stack stack = {
+		.pid = 10, .addresses = &(uint64_t){0x400000}, .count = 1};
+	struct stack_names names = {.arg = "MDL_wait::timed_wait(", .functions = lock_function};
+	struct why_query query = {.tid = 12, .names = &names};
+	struct error err = ERROR_INIT;
+	struct capture capture = {0};
+	struct why_waiters waiters;
+
+	(void)state;
+	begin(&capture);
+	capture_must(store_writer_add_stack(capture.writer, &stack, &err), err);
+	for (uint32_t tid = 13; tid <= 14; tid++) {
+		named(&capture, tid, 10, "holder");
+		gets(&capture, 2 * US + tid, (uint16_t)tid, 0, tid, 0, 0, 0);
+	}
+	for (uint32_t tid = 13; tid <= 14; tid++)
+		waits(&capture, MS, (uint16_t)tid, tid, 0, S, NR_FUTEX, 0x7000, FUTEX_COND, 0);
+	for (uint32_t tid = 13; tid <= 14; tid++)
+		gets(&capture, 6 * MS, (uint16_t)tid, 0, tid, 12, 6 * MS, 0);
+	capture_add(&capture, &(struct waffle_rec_wait){.rec = {6 * MS, 13, WAFFLE_REC_WAIT, 0},
+							.from_ts = MS,
+							.user_stack = 1});
+	capture_load(&capture, 10 * MS);
+	query.from_ts = capture.model->start_ts;
+	query.to_ts = capture.model->end_ts;
+	capture_must(why_waiters_find(&waiters, capture.model, &query, &err), err);
+	assert_int_equal(waiters.list.len, 1);
+	check(&waiters, 0, 13, 5 * MS);
+	why_waiters_free(&waiters);
+	capture_free(&capture);
+}
+
+/* Thread 30 waits for 20, which waits for a lock that 12 releases. */
+static void test_a_waiter_says_for_which_lock_another_one_keeps_it_waiting(void **state)
+{
+	const struct store_stack stack = {
+		.pid = 20, .addresses = &(uint64_t){0x400000}, .count = 1};
+	struct stack_names names = {.arg = "LWLockAcquire", .functions = lock_function};
+	struct why_query query = {.tid = 12, .names = &names};
+	struct error err = ERROR_INIT;
+	struct capture capture = {0};
+	struct why_waiters waiters;
+	char *text = NULL;
+	size_t len = 0;
+	FILE *out = open_memstream(&text, &len);
+
+	(void)state;
+	begin(&capture);
+	capture_must(store_writer_add_stack(capture.writer, &stack, &err), err);
+	named(&capture, 20, 20, "postgres");
+	named(&capture, 30, 30, "client");
+	gets(&capture, 2 * US, 3, 0, 20, 0, 0, 0);
+	gets(&capture, 2 * US, 4, 0, 30, 0, 0, 0);
+	waits(&capture, 1 * MS, 3, 20, 0, S, NR_EPOLL_WAIT, 3, 0, 0);
+	waits(&capture, 1 * MS, 4, 30, 0, S, NR_READ, 3, 0, 0);
+	gets(&capture, 6 * MS, 3, 0, 20, 12, 6 * MS, 0);
+	capture_add(&capture, &(struct waffle_rec_wait){.rec = {6 * MS, 20, WAFFLE_REC_WAIT, 0},
+							.from_ts = 1 * MS,
+							.user_stack = 1});
+	gets(&capture, 6 * MS + 10, 4, 0, 30, 20, 6 * MS + 10, 0);
+	capture_load(&capture, 10 * MS);
+	query.from_ts = capture.model->start_ts;
+	query.to_ts = capture.model->end_ts;
+	capture_must(why_waiters_find(&waiters, capture.model, &query, &err), err);
+	why_print_text(waiters.why, &(struct why_view){.waiters = &waiters, .brief = true}, out);
+	fclose(out);
+	assert_non_null(strstr(text, "  client (30)  likely  blocked in read; 50.0 % in waits for "
+				     "a lock of shared memory in PostgreSQL\n"));
+	assert_non_null(strstr(text, "  postgres (20)  likely  blocked in epoll_wait: waits for "
+				     "a lock of shared memory in PostgreSQL\n"));
+	free(text);
+	why_waiters_free(&waiters);
+	capture_free(&capture);
 }
 
 static void waiters_free(struct why_waiters *waiters, struct capture *capture)
@@ -570,6 +649,8 @@ int main(void)
 		cmocka_unit_test(test_a_thread_that_waits_for_signals_with_a_timeout_is_not_listed),
 		cmocka_unit_test(test_background_processes_of_postgresql_are_not_listed),
 		cmocka_unit_test(test_a_background_process_that_waits_for_a_lock_is_listed),
+		cmocka_unit_test(test_a_sibling_that_waits_for_a_lock_of_the_program_is_listed),
+		cmocka_unit_test(test_a_waiter_says_for_which_lock_another_one_keeps_it_waiting),
 		cmocka_unit_test(test_one_thread_has_nobody_that_waits),
 		cmocka_unit_test(test_threads_of_a_pool_share_a_line_that_counts_them),
 	};

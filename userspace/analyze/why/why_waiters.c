@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include "analyze/why/lookup/why_jvm.h"
+#include "analyze/why/lookup/why_lock_names.h"
 #include "analyze/why/lookup/why_postgres.h"
 #include "analyze/why/why_examined_internal.h"
 #include "target/process/descriptors.h"
 #include "util/memory.h"
+#include "util/search.h"
 #include "util/text.h"
 
 /* Who waits for the thread for less than this part of the time is not listed. */
@@ -28,8 +30,8 @@ static uint32_t explained_thread(const struct model *model, const struct why_que
 	return i;
 }
 
-/* Siblings in a pool wait for each other: only their main thread tells more than the explained one
- * itself. */
+/* Siblings in a pool wait for each other: only their main thread, and those that wait for a lock,
+ * tell more than the explained one itself. */
 static bool is_sibling(const struct model *model, uint32_t thread, uint32_t explained)
 {
 	const struct model_thread *a = &model->threads.data[thread];
@@ -44,6 +46,30 @@ static bool waits_much(const struct model_thread *thread, const struct why_query
 	       (query->to_ts - query->from_ts) / LISTED_PARTS;
 }
 
+/* So many waits of a thread are searched for a lock. */
+#define WAITS_MAX 32
+
+/* Whether functions of the thread show that it waits for a lock of the program's own. All threads
+ * of a program may have one name, as those of MariaDB. */
+static bool waits_for_lock(const struct model *model, struct stack_names *names, uint32_t thread)
+{
+	const struct model_wait *waits = model->waits.data;
+	size_t first = lower_bound(model->waits.len, i, waits[i].thread < thread);
+
+	for (size_t i = first; names && i < model->waits.len && i - first < WAITS_MAX; i++) {
+		const char *functions[STACK_NAMES_FUNCTIONS];
+		uint32_t count;
+
+		if (waits[i].thread != thread)
+			break;
+		count = stack_names_functions(names, waits[i].user_stack, waits[i].from_ts,
+					      functions, STACK_NAMES_FUNCTIONS);
+		if (why_lock_awaited(functions, count))
+			return true;
+	}
+	return false;
+}
+
 /* What is explained, for is_candidate(). */
 struct explained {
 	const struct why_query *query;
@@ -56,7 +82,8 @@ static bool is_candidate(const struct model *model, uint32_t thread, const void 
 
 	return thread != explained->thread &&
 	       waits_much(&model->threads.data[thread], explained->query) &&
-	       !is_sibling(model, thread, explained->thread);
+	       (!is_sibling(model, thread, explained->thread) ||
+		waits_for_lock(model, explained->query->names, thread));
 }
 
 /* ---- those that wait ---- */

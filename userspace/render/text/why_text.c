@@ -216,6 +216,14 @@ static void put_polls(const struct why_printer *printer, const struct why_polls 
 		fprintf(printer->out, ", seen in %s()", call);
 }
 
+/* Whether the culprit had the lock when the one before it was refused it. Nothing shows how long it
+ * kept it. */
+static bool is_refused(const struct why_printer *printer, const struct why_part *part)
+{
+	return part->step_count > 1 &&
+	       printer->why->steps.data[part->step + part->step_count - 2].locked;
+}
+
 /* Prints ", holds cache_lock". A lock without a name is told by the function that waits for it.
  * Those that are neither a futex nor the GIL are said as they are. */
 static void put_lock(const struct why_printer *printer, const struct why_part *part)
@@ -229,7 +237,10 @@ static void put_lock(const struct why_printer *printer, const struct why_part *p
 	if (text_begins(lock, WAIT_GIL_BEGIN)) {
 		fputs(", holds the GIL", printer->out);
 	} else if (!text_begins(lock, WAIT_FUTEX_BEGIN)) {
-		fputs(*lock == '/' ? ", holds the lock of " : ", holds ", printer->out);
+		fputs(is_refused(printer, part) ? ", had locked "
+		      : *lock == '/'            ? ", holds the lock of "
+						: ", holds ",
+		      printer->out);
 		why_put(printer, lock);
 	} else if (name && end > name) {
 		fputs(", holds ", printer->out);
@@ -774,6 +785,38 @@ static void put_more_waiters(FILE *out, const struct why_waiters *waiters, uint3
 		fprintf(out, " and %s%" PRIu32 " more", waiters->cut ? "at least " : "", more);
 }
 
+/* Whether a thread that the waiter waits for waits for the lock, but not the waiter itself. */
+static bool is_behind_lock(const struct why *why, const struct why_part *part, uint32_t lock)
+{
+	const struct why_step *steps = &why->steps.data[part->step];
+
+	if (part->step_count < 2 || steps[0].lock == lock)
+		return false;
+	for (uint32_t i = 1; i < part->step_count; i++)
+		if (steps[i].lock == lock)
+			return true;
+	return part->object == lock;
+}
+
+/* Prints "; 61.0 % in waits for the lock of a row in PostgreSQL" of a client of that server. */
+static void put_waiters_lock(const struct why_printer *printer, const struct why_instance *instance,
+			     const struct why_part *part)
+{
+	const struct why *why = printer->why;
+	uint64_t whole = instance->to_ts - instance->from_ts;
+	const struct why_lock_time *lock;
+	char share[UNITS_TEXT];
+
+	if (!instance->lock_count)
+		return;
+	lock = &why->locks.data[instance->lock];
+	if (lock->ns < whole / LOCK_PARTS || !is_behind_lock(why, part, lock->lock) ||
+	    wait_is_unnamed_futex(strtab_get(why->texts, lock->lock)))
+		return;
+	fprintf(printer->out, "; %s in waits for ", units_format_share(share, lock->ns, whole));
+	why_put(printer, strtab_get(why->texts, lock->lock));
+}
+
 static void print_waiters(const struct why_waiters *waiters, const struct why_view *view,
 			  bool named, FILE *out)
 {
@@ -798,6 +841,7 @@ static void print_waiters(const struct why_waiters *waiters, const struct why_vi
 		put_more_waiters(out, waiters, waiter->more);
 		fprintf(out, "  %s  ", why_grade_names[part->grade]);
 		why_put_first_step(&printer, part);
+		put_waiters_lock(&printer, instance, part);
 		fputc('\n', out);
 	}
 }

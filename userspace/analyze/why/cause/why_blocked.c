@@ -649,6 +649,24 @@ static void end_series(struct why_walk *walk, struct why_blocked *blocked, struc
 		step->later_ts = why_switched_in(walk, blocked->thread, series->last);
 }
 
+/* The loop did work before the series ended, so that the wait ends apart from it: by its own
+ * wake-up, or if that is a timeout, by the next event. */
+static void end_apart(struct why_walk *walk, struct why_blocked *blocked, struct why_step *step,
+		      const struct why_series *series)
+{
+	struct why_series event;
+
+	blocked->grade = why_grade_least(blocked->grade, WHY_GRADE_LIKELY);
+	if (why_series_event(walk, &blocked->waiting, blocked->thread, blocked->index, series,
+			     &event) &&
+	    !why_walk_is_on_path(walk, event.waker.thread))
+		end_series(walk, blocked, step, &event);
+	else
+		blocked->by_signal =
+			why_ended_by_signal(walk, blocked->thread, blocked->interval->to_ts,
+					    &blocked->waker, blocked->kind);
+}
+
 /* If the thread waits for the same thing again, the waker did not end its wait. */
 static void find_end(struct why_walk *walk, struct why_blocked *blocked, struct why_step *step)
 {
@@ -662,10 +680,7 @@ static void find_end(struct why_walk *walk, struct why_blocked *blocked, struct 
 	if (!series->missed && series->last > blocked->index && thread &&
 	    (why_walk_is_on_path(walk, series->waker.thread) ||
 	     waits_for_it(walk, blocked, series->waker.thread))) {
-		blocked->grade = why_grade_least(blocked->grade, WHY_GRADE_LIKELY);
-		blocked->by_signal =
-			why_ended_by_signal(walk, blocked->thread, blocked->interval->to_ts,
-					    &blocked->waker, blocked->kind);
+		end_apart(walk, blocked, step, series);
 		return;
 	}
 	blocked->by_signal = series->by_signal;
@@ -907,19 +922,6 @@ static void find_waiting(struct why_walk *walk, struct why_blocked *blocked)
 	blocked->waiting.any = why_go_is_any(walk, blocked);
 }
 
-/* Whether a server waits for a client, or for the next request of one. */
-static bool is_server_idle(struct why_walk *walk, const struct why_blocked *blocked)
-{
-	const char *call = blocked->facts.syscall;
-
-	if (!walk->through_tid || !call || wait_is_for_room(&blocked->facts, blocked->kind))
-		return false;
-	return !strcmp(call, "accept") || !strcmp(call, "accept4") ||
-	       (wait_may_be_at_socket(blocked->kind) && blocked->facts.object &&
-		why_is_of_server(walk, blocked->facts.object,
-				 walk->model->threads.data[blocked->thread].pid));
-}
-
 /* While a thread is stopped or frozen, it does not wait for what its system call is for. */
 static bool is_stop(const struct meaning *meaning)
 {
@@ -986,7 +988,7 @@ struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_s
 		if (!blocked.missed && why_blocked_find_ready(walk, &blocked, step->series_last))
 			step->object = blocked.object = object_of(walk, &blocked);
 	}
-	step->serves = is_server_idle(walk, &blocked);
+	step->serves = walk->through_tid && why_blocked_serves(walk, &blocked);
 	if (blocked.program_lock)
 		set_program_lock(walk, &blocked, step);
 	if (blocked.file_lock)

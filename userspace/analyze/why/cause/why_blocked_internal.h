@@ -43,6 +43,8 @@ uint32_t why_pressure(struct why_walk *walk, const struct why_blocked *blocked,
 /* The chain ends at this wait. The verdict's grade is at most blocked->grade. */
 struct why_verdict why_blocked_end(struct why_walk *walk, const struct why_blocked *blocked,
 				   enum why_cause cause, enum why_grade grade, uint32_t culprit);
+/* Whether a server waits for a client, or for the next request of one. */
+bool why_blocked_serves(struct why_walk *walk, const struct why_blocked *blocked);
 /* The chain continues with another thread, for the same time. */
 struct why_verdict why_blocked_follow(struct why_walk *walk, const struct why_blocked *blocked,
 				      uint32_t thread, enum why_grade grade);

@@ -33,12 +33,43 @@ struct why_verdict why_blocked_end(struct why_walk *walk, const struct why_block
 	return verdict;
 }
 
+bool why_blocked_serves(struct why_walk *walk, const struct why_blocked *blocked)
+{
+	const char *call = blocked->facts.syscall;
+
+	if (!call || wait_is_for_room(&blocked->facts, blocked->kind))
+		return false;
+	return !strcmp(call, "accept") || !strcmp(call, "accept4") ||
+	       (wait_may_be_at_socket(blocked->kind) && blocked->facts.object &&
+		why_is_of_server(walk, blocked->facts.object,
+				 walk->model->threads.data[blocked->thread].pid));
+}
+
+/* A thread on the path has woken a server that waits for whoever comes next: it asked only then,
+ * and waited for something else before. */
+static struct why_verdict asked_late(struct why_walk *walk, const struct why_blocked *blocked,
+				     uint32_t by)
+{
+	const struct model *model = walk->model;
+	char text[128];
+	int len = snprintf(text, sizeof(text), "asked %.64s (%u) only at the end",
+			   model_thread_name(model, blocked->thread),
+			   model_pid_real(model, model->threads.data[blocked->thread].tid));
+
+	return why_verdict_end(walk, WHY_UNKNOWN, WHY_GRADE_UNKNOWN, by,
+			       strtab_put(walk->why->texts, text, (size_t)len));
+}
+
 struct why_verdict why_blocked_follow(struct why_walk *walk, const struct why_blocked *blocked,
 				      uint32_t thread, enum why_grade grade)
 {
+	bool on_path = why_walk_is_on_path(walk, thread);
+
+	if (on_path && thread != blocked->thread && why_blocked_serves(walk, blocked))
+		return asked_late(walk, blocked, thread);
 	/* A blocked thread cannot wake anybody: if it is on the path, the records contradict each
 	 * other. */
-	if (walk->depth >= WHY_DEPTH_MAX || why_walk_is_on_path(walk, thread))
+	if (walk->depth >= WHY_DEPTH_MAX || on_path)
 		return why_blocked_end(walk, blocked, WHY_UNKNOWN, WHY_GRADE_UNKNOWN, MODEL_NONE);
 	if (blocked->kind == WAIT_MUTEX || blocked->kind == WAIT_GIL)
 		walk->path[walk->depth - 1].lock = blocked->object;

@@ -38,6 +38,13 @@ static const struct lock_row locks[] = {
 	{"lock_wait(* lock_wait_suspend_thread(* ",
 	 "row_mysql_handle_errors(* row_search_mvcc(* row_upd_step(* row_ins_step(* ",
 	 "a lock of a row or table in InnoDB"},
+	/* Debian's mariadbd has no names of InnoDB's functions, but those that it exports to other
+	 * engines. Only for a lock does an engine wait with a timeout (innodb_lock_wait_timeout).
+	 */
+	{"pthread_cond_timedwait* ",
+	 "handler::ha_index_* handler::ha_rnd_* handler::ha_update_row* handler::ha_write_row* "
+	 "handler::ha_delete_row* ",
+	 "a lock of a row or table in MariaDB or MySQL"},
 	/* The functions of a semaphore are the same, but a "with" statement of Python gives back
 	 * what it takes: __enter__, or SemLock.__enter__ from Python 3.11 on. Until 3.9 the
 	 * function of C was semlock_acquire(). */

@@ -19,9 +19,12 @@ static size_t sample_after(struct why_walk *walk, uint32_t thread, uint64_t ts)
 	return walk->sample_found;
 }
 
-/* Waits for other ranks are not the work of the thread's code. */
-static bool is_own_work(const struct why_verdict *verdict, const struct why_step *step)
+/* Whether the culprit runs during the step: it is the step's thread, or has the CPU that this one
+ * waits for. Waits for other ranks are not the work of the thread's code. */
+static bool is_running(const struct why_verdict *verdict, const struct why_step *step)
 {
+	if (step->state == WAFFLE_THREAD_RUNNABLE)
+		return verdict->thread == step->by;
 	return step->state == WAFFLE_THREAD_RUNNING && verdict->thread == step->thread;
 }
 
@@ -44,10 +47,10 @@ void why_sampled_add(struct why_walk *walk, struct why_sum *sum, const struct wh
 	const struct model *model = walk->model;
 
 	if (!model->samples.len || sampling->from_ts == sampling->to_ts ||
-	    !is_own_work(verdict, step))
+	    !is_running(verdict, step))
 		return;
-	for (size_t i = sample_after(walk, step->thread, sampling->from_ts);
-	     i < model->samples.len && model->samples.data[i].thread == step->thread &&
+	for (size_t i = sample_after(walk, verdict->thread, sampling->from_ts);
+	     i < model->samples.len && model->samples.data[i].thread == verdict->thread &&
 	     model->samples.data[i].ts < sampling->to_ts;
 	     i++) {
 		uint32_t node = (uint32_t)walk->sampled.len;

@@ -369,25 +369,67 @@ static uint32_t done_by(const struct why_walk *walk, const struct why_waiting *w
 
 /* An answer comes at once if it takes at most this part of the timeout before it. */
 #define AT_ONCE_PARTS 50
-/* Of a shorter part of the time, a timeout says little: many loops have some at intervals. */
+/* Of a shorter part of the time, a wake-up says little: many loops have some at intervals. */
 #define DELAY_PARTS 4
 
+/* The thread that ended the last wait of `woken` between `from` and *until, which becomes that end.
+ * MODEL_NONE: it is not known, or an interrupt did. */
+static uint32_t last_woken_by(const struct why_walk *walk, uint32_t woken, uint64_t from,
+			      uint64_t *until)
+{
+	const struct why_interval *all = walk->intervals.threads[woken].intervals.data;
+	size_t end = why_intervals_after(&walk->intervals, woken, *until);
+	struct why_waker by;
+
+	for (size_t i = end; i-- && end - i <= WHY_LOOK_AHEAD && all[i].to_ts > from;) {
+		walk->why->searched++;
+		if (all[i].state != WAFFLE_THREAD_BLOCKED)
+			continue;
+		by = why_waker_of(walk, woken, i);
+		*until = all[i].to_ts;
+		return by.interrupt ? MODEL_NONE : by.thread;
+	}
+	return MODEL_NONE;
+}
+
+/* So many threads of a server may hand on what it is asked. */
+#define HANDED_MAX 4
+
 /* Whether who answered at last may have been asked after `ts` only. If its thread is recorded, the
- * loop has to have woken it since then. */
+ * loop has to have woken it since then, or the thread that handed it the request. */
 static bool may_be_asked_after(const struct why_walk *walk, uint32_t thread,
 			       const struct why_series *series, uint64_t ts)
 {
 	uint64_t until = walk->intervals.threads[thread].intervals.data[series->last].to_ts;
+	uint32_t server = series->waker.thread;
 
-	return series->waker.interrupt || !model_is_traced(walk->model, series->waker.thread) ||
-	       has_woken(walk, thread, series->waker.thread, ts, until);
+	if (series->waker.interrupt || !model_is_traced(walk->model, server))
+		return true;
+	for (unsigned i = 0; i < HANDED_MAX && model_is_traced(walk->model, server); i++) {
+		if (has_woken(walk, thread, server, ts, until))
+			return true;
+		server = last_woken_by(walk, server, ts, &until);
+	}
+	return false;
+}
+
+/* Whether a wake-up may be what made a loop ask: its timeout, or a thread of its process that has
+ * finished a job, such as the look-up of a name. */
+static bool may_make_ask(const struct why_walk *walk, uint32_t thread,
+			 const struct why_waker *waker)
+{
+	const struct model_thread *threads = walk->model->threads.data;
+
+	return is_timeout(waker) || (!waker->interrupt && waker->thread != thread &&
+				     model_is_traced(walk->model, waker->thread) &&
+				     threads[waker->thread].pid == threads[thread].pid);
 }
 
 /*
- * The wait of a series whose timeout made the loop go on, such as the delay of a proxy before it
- * asks a server: that takes at least a quarter of the time, and what woke the loop at last came at
- * once after it. If the loop had asked before, that would be a rare chance. Returns its index; 0:
- * there is none. Later waits are a series of their own.
+ * The wait of a series whose end made the loop ask a server, such as the delay of a proxy: that
+ * takes at least a quarter of the time, and what woke the loop at last came at once after it. If
+ * the loop had asked before, that would be a rare chance. Returns its index; 0: there is none.
+ * Later waits are a series of their own.
  */
 static size_t delayed_by(const struct why_walk *walk, const struct why_waiting *waiting,
 			 uint32_t thread, const struct why_series *series)
@@ -407,7 +449,8 @@ static size_t delayed_by(const struct why_walk *walk, const struct why_waiting *
 		if (all[at].state != WAFFLE_THREAD_BLOCKED || waited_ns < whole_ns / DELAY_PARTS)
 			continue;
 		waker = why_waker_of(walk, thread, at);
-		return is_timeout(&waker) && is_part(walk, waiting, thread, series, at) &&
+		return may_make_ask(walk, thread, &waker) &&
+				       is_part(walk, waiting, thread, series, at) &&
 				       all[series->last].to_ts - all[at].to_ts <=
 					       waited_ns / AT_ONCE_PARTS &&
 				       may_be_asked_after(walk, thread, series, all[at].to_ts)
@@ -504,6 +547,34 @@ const struct why_series *why_series_of(struct why_walk *walk, const struct why_w
 	series->missed = is_missed(walk, waiting, thread, series);
 	series->done_by = done_by(walk, waiting, thread, series);
 	return series;
+}
+
+/* So many intervals after a timeout are searched for the event that the loop waits for. */
+#define EVENT_MAX 64
+
+bool why_series_event(const struct why_walk *walk, const struct why_waiting *waiting,
+		      uint32_t thread, size_t index, const struct why_series *series,
+		      struct why_series *event)
+{
+	const struct why_interval *all = walk->intervals.threads[thread].intervals.data;
+	struct why_waker own = why_waker_of(walk, thread, index);
+
+	if (!is_timeout(&own))
+		return false;
+	for (size_t i = index + 1; i < series->last && i - index < EVENT_MAX; i++) {
+		walk->why->searched++;
+		if (all[i].state != WAFFLE_THREAD_BLOCKED ||
+		    !is_part(walk, waiting, thread, series, i))
+			continue;
+		*event = *series;
+		event->last = i;
+		event->waker = why_waker_of(walk, thread, i);
+		if (!is_timeout(&event->waker))
+			return !event->waker.interrupt &&
+			       !has_woken(walk, thread, series->waker.thread, all[index].to_ts,
+					  all[i].to_ts);
+	}
+	return false;
 }
 
 /* Counts who woke the thread during its series. */

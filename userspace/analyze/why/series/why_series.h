@@ -20,6 +20,12 @@ bool why_waits_for_any(enum wait_kind kind);
 /* The series of waits that an interval belongs to; valid until the next call. */
 const struct why_series *why_series_of(struct why_walk *walk, const struct why_waiting *waiting,
 				       uint32_t thread, size_t index);
+/* A loop asked who ends its series only after another wake-up. If the wait `index` of that series
+ * ended by a timeout before, after which the loop has not asked yet, the wait goes on to that
+ * wake-up. Returns whether it is so, and the series that ends there. */
+bool why_series_event(const struct why_walk *walk, const struct why_waiting *waiting,
+		      uint32_t thread, size_t index, const struct why_series *series,
+		      struct why_series *event);
 /* Fills in the fields of a step that describe its series. */
 void why_series_describe(const struct why_walk *walk, struct why_step *step);
 

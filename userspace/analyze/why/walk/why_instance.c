@@ -755,6 +755,20 @@ static uint32_t full_pool(struct why_walk *walk, const struct why_instance *inst
 	return text;
 }
 
+/* The wait that why_wait_at_end() compares. The JVM may have compiled the method in which the
+ * thread waits, so that no stack is that of most waits: then it is the one of the longest stretch.
+ */
+static uint32_t wait_to_compare(const struct why_walk *walk, const struct why_sum *sum)
+{
+	const struct why_step *steps = walk->chains.data[sum->chain].steps;
+	uint32_t count = sum->part.step_count;
+
+	return sum->part.wait == MODEL_NONE && count &&
+			       steps[count - 1].state == WAFFLE_THREAD_BLOCKED
+		       ? steps[count - 1].wait
+		       : sum->part.wait;
+}
+
 void why_instance_take(struct why *why, struct why_walk *walk, struct why_instance *instance)
 {
 	why_instance_judge(instance, walk);
@@ -769,8 +783,8 @@ void why_instance_take(struct why *why, struct why_walk *walk, struct why_instan
 		finish(walk, sum, instance);
 		instance->own_ns += is_of_capture(walk, &sum->part) ? sum->part.ns : 0;
 		why_sampled_take(walk, sum, &sum->part);
-		sum->part.at_end =
-			why_wait_at_end(walk, sum->part.wait, sum->part.cause == WHY_TIMER);
+		sum->part.at_end = why_wait_at_end(walk, wait_to_compare(walk, sum),
+						   sum->part.cause == WHY_TIMER);
 		sum->part.step = (uint32_t)why->steps.len;
 		vec_need(&why->steps, sum->part.step_count);
 		vec_add(&why->parts, sum->part);

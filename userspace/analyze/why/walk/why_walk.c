@@ -213,6 +213,8 @@ static void add_contention(struct why_walk *walk, const struct contention *part)
 		walk, WHY_CPU_CONTENTION,
 		why_grade_least(part->grade, sure ? WHY_GRADE_CERTAIN : WHY_GRADE_LIKELY), culprit,
 		object);
+	verdict.sampling = (struct why_sampling){
+		.from_ts = part->from, .to_ts = part->to, .faults_from_ts = part->from};
 	conclude(walk, &verdict);
 }
 
