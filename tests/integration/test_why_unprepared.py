@@ -125,6 +125,75 @@ def test_a_pipe_is_named_with_the_process_at_its_other_end(first_cause, launch, 
     assert found[:2] == (cause, grade) and re.fullmatch(culprit + "(, called within .*)?", found[2]), found
 
 
+READS = """
+import os, sys
+pipe = os.open(sys.argv[1], os.O_RDONLY)
+print(flush=True)
+os.read(pipe, 1)
+"""
+
+
+def test_a_stopped_process_at_the_other_end_of_a_pipe_explains_a_wait_though_it_is_not_recorded(first_cause, launch,
+                                                                                              tmp_path):
+    path = tmp_path / "fifo"
+    os.mkfifo(path)
+    writer = subprocess.Popen(("sh", "-c", f"exec sleep 1000 > {path}"))
+    try:
+        reader = launch(sys.executable, "-c", READS, path)
+        writer.send_signal(signal.SIGSTOP)
+        os.waitpid(writer.pid, os.WUNTRACED)
+        cause, grade, culprit = first_cause(reader, "500ms")
+    finally:
+        writer.kill()
+        writer.wait()
+    assert (cause, grade) == ("stopped", "likely")
+    assert re.match(rf"/\S+ \(fifo, write end of process {writer.pid}, \w+, which is stopped\)", culprit), culprit
+
+
+FAR_ENDS = """
+import os, select, socket, sys, time
+way, what = sys.argv[1:]
+if way == "unix":
+    near, far = socket.socketpair()
+else:
+    server = socket.create_server(("127.0.0.1", 0))
+    near = socket.create_connection(server.getsockname())
+    far, _ = server.accept()
+    server.close()
+if what == "gone":
+    far.setsockopt(socket.IPPROTO_TCP, 19, 1)  # TCP_REPAIR: closed without a packet
+elif not os.fork():
+    near.close()
+    loop = select.epoll()
+    loop.register(far, select.EPOLLIN | select.EPOLLET)
+    while True:
+        loop.poll()
+        far.recv(1)
+else:
+    near.sendall(b"12345")
+    time.sleep(0.2)
+far.close()
+print(os.getpid(), flush=True)
+near.recv(1)
+"""
+
+
+@pytest.mark.parametrize("way, what, culprit", (
+    ("tcp", "gone", r"socket:\[\d+\] \(tcp .*\): no socket is at the other end any more"),
+    ("tcp", "unread", r"python\S* \(\d+\), socket:\[\d+\] \(tcp .*\): 4 bytes are unread there, while python\S* waits in "
+                      r"epoll_wait"),
+    ("unix", "unread", r"python\S* \(\d+\), socket:\[\d+\] \(unix, other end of process \d+, python\S*, with 4 bytes "
+                       r"unread\): python\S* waits in epoll_wait"),
+))
+def test_the_other_end_of_a_connection_explains_a_wait_as_it_is_at_the_end(first_cause, launch, way, what, culprit):
+    process = launch(sys.executable, "-c", FAR_ENDS, way, what, process_group=0)
+    try:
+        found = first_cause(process, "500ms")
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+    assert found[:2] == ("socket", "likely") and re.match(culprit, found[2]), found
+
+
 CONNECTS = """
 import socket
 server = socket.socket()

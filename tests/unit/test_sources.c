@@ -228,11 +228,49 @@ static void test_pipe_has_the_processes_that_hold_its_other_end(void **state)
 	opposite_text(text, ends[0]);
 	snprintf(expected, sizeof(expected), "write end of process %d, %s", child, comm);
 	assert_string_equal(text, expected);
+	assert_false(pipe_end_is_stopped(text));
+	kill(child, SIGSTOP);
+	assert_int_equal(waitpid(child, NULL, WUNTRACED), child);
+	opposite_text(text, ends[0]);
+	strcat(expected, ", which is stopped");
+	assert_string_equal(text, expected);
+	assert_true(pipe_end_is_stopped(text));
+	assert_int_equal(pipe_end_process(text), child);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	opposite_text(text, ends[0]);
 	assert_string_equal(text, "");
 	close(ends[0]);
+}
+
+static void
+test_unix_socket_has_the_process_at_its_other_end_and_what_that_has_not_read(void **state)
+{
+	char text[128], expected[128], comm[16];
+	int ends[2], lone = socket(AF_UNIX, SOCK_STREAM, 0);
+	struct pipe_end end;
+	pid_t child;
+
+	(void)state;
+	process_comm(getpid(), comm);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	child = child_at(ends[1]);
+	close(ends[1]);
+	opposite_text(text, ends[0]);
+	snprintf(expected, sizeof(expected), "other end of process %d, %s", child, comm);
+	assert_string_equal(text, expected);
+	assert_int_equal(pipe_end_process(text), child);
+	assert_int_equal(pipe_end_unread(text), 0);
+	assert_int_equal(write(ends[0], "twelve bytes", 12), 12);
+	opposite_text(text, ends[0]);
+	strcat(expected, ", with 12 bytes unread");
+	assert_string_equal(text, expected);
+	assert_int_equal(pipe_end_unread(text), 12);
+	assert_false(pipe_end_opposite(&end, getpid(), lone));
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	close(ends[0]);
+	close(lone);
 }
 
 /* A child that has inherited an open file has its lock, too, also if its parent has closed it. */
@@ -367,6 +405,9 @@ static void test_ends_that_are_unclear_have_no_holders(void **state)
 	assert_int_equal(pipe_end_process("ext4, locked by process 12, sh"), 12);
 	assert_int_equal(pipe_end_process("unix /read end of process 12, sh"), 0);
 	assert_int_equal(pipe_end_process("unix /x, locked by process 12, sh"), 0);
+	assert_false(pipe_end_is_stopped("unix /x, which is stopped"));
+	assert_true(pipe_end_is_stopped(
+		"fifo, write end of 2 processes: sh (12), sh (13), which are stopped"));
 }
 
 static void test_pipe_is_known_by_its_inode_alone(void **state)
@@ -701,6 +742,8 @@ int main(void)
 		cmocka_unit_test(test_file_has_its_path_and_file_system),
 		cmocka_unit_test(test_terminal_has_the_ancestor_at_its_other_end),
 		cmocka_unit_test(test_pipe_has_the_processes_that_hold_its_other_end),
+		cmocka_unit_test(
+			test_unix_socket_has_the_process_at_its_other_end_and_what_that_has_not_read),
 		cmocka_unit_test(
 			test_pipes_that_are_polled_have_the_processes_that_hold_all_other_ends),
 		cmocka_unit_test(test_the_lock_of_a_file_has_the_processes_with_that_open_file),

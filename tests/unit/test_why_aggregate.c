@@ -100,6 +100,8 @@ static void test_causes_are_ranked_by_the_time_of_all_spans(void **state)
 	assert_string_equal(group->name, "step");
 	assert_int_equal(group->count, 100);
 	assert_int_equal(group->total_ns, 350000);
+	assert_int_equal(group->unfinished, 1);
+	assert_int_equal(group->unfinished_ns, END_TS - ts);
 	assert_int_equal(group->p99_ns, 1000);
 	assert_int_equal(group->causes.len, 2);
 	assert_int_equal(group->causes.data[0].cause, WHY_SLEEP);

@@ -1509,8 +1509,10 @@ static void end_waits_add(struct capture *capture, const struct end_wait waits[2
 {
 	capture_begin(capture, true);
 	for (uint32_t i = 0; i < 2; i++) {
+		bool socket = !strncmp(waits[i].detail, "unix", strlen("unix"));
+
 		process_add(capture, 10 * (i + 1), i ? 10 : 1, "t");
-		object(capture, "/srv/file", waits[i].detail);
+		object(capture, socket ? "socket:[1]" : "/srv/file", waits[i].detail);
 	}
 	if (threads)
 		named(capture, 21, 20, "t");
@@ -1576,6 +1578,12 @@ static void test_processes_may_wait_for_each_other_at_files(void **state)
 		 0,
 		 ""},
 		{{{NR_FLOCK, LOCKED_BY_20, 0, 0}, {NR_FLOCK, LOCKED_BY_10, 0, 0}}, true, 0, ""},
+		/* Sockets may have a timeout. */
+		{{{NR_READ, "unix, other end of process 20, t", 0, 0},
+		  {NR_READ, "unix, other end of process 10, t", 0, 0}},
+		 false,
+		 0,
+		 ""},
 		{{{NR_WRITE, READ_BY_20, 0, 0}, {NR_FLOCK, "ext4", 0, 0}}, false, 0, ""},
 		{{{NR_FLOCK, LOCKED_BY_20, 0, 0},
 		  {NR_FLOCK, "ext4, locked by 2 processes: t (10), t (30)", 0, 0}},
@@ -1663,6 +1671,123 @@ static void test_a_wait_for_the_lock_of_a_file_goes_on_with_its_holder(void **st
 		assert_int_equal(why_outside_find(why).pid, rows[i].culprit ? 0 : 99);
 		done(&capture, why);
 	}
+}
+
+#define NEAR_END "tcp 127.0.0.1:5 <-> 127.0.0.1:80"
+#define FAR_END "tcp 127.0.0.1:80 <-> 127.0.0.1:5"
+
+/* Process 10 reads from `own` to the end, while process 20 waits in a call. */
+static void test_the_other_end_explains_a_wait_as_it_is_at_the_end(void **state)
+{
+	static const struct {
+		const char *name, *own;
+		struct {
+			uint32_t pid;
+			const char *detail;
+		} others[2]; /* sockets */
+		int call;
+		uint32_t culprit;
+		const char *cause, *grade, *object;
+	} rows[] = {
+		{"/srv/fifo",
+		 "fifo, write end of process 99, t, which is stopped",
+		 {{0}},
+		 NR_EPOLL_WAIT,
+		 0,
+		 "stopped",
+		 "likely",
+		 "/srv/fifo (fifo, write end of process 99, t, which is stopped)"},
+		{"/srv/fifo",
+		 "fifo, write end of process 99, t",
+		 {{0}},
+		 NR_EPOLL_WAIT,
+		 0,
+		 "pipe",
+		 "unknown",
+		 "/srv/fifo (fifo, write end of process 99, t)"},
+		{"socket:[1]",
+		 NEAR_END,
+		 {{0, FAR_END ", which is gone"}},
+		 NR_EPOLL_WAIT,
+		 0,
+		 "socket",
+		 "likely",
+		 "socket:[1] (" NEAR_END "): no socket is at the other end any more"},
+		{"socket:[1]",
+		 NEAR_END,
+		 {{0, FAR_END ", with 12 bytes unread"}, {20, FAR_END}},
+		 NR_EPOLL_WAIT,
+		 20,
+		 "socket",
+		 "likely",
+		 "socket:[1] (" NEAR_END "): 12 bytes are unread there, while t waits in "
+		 "epoll_wait"},
+		{"socket:[1]",
+		 "unix, other end of process 20, t, with 12 bytes unread",
+		 {{0}},
+		 NR_EPOLL_WAIT,
+		 20,
+		 "socket",
+		 "likely",
+		 "socket:[1] (unix, other end of process 20, t, with 12 bytes unread): t "
+		 "waits in epoll_wait"},
+		{"socket:[1]",
+		 "unix, other end of process 20, t, with 12 bytes unread",
+		 {{0}},
+		 NR_NANOSLEEP,
+		 20,
+		 "sleep",
+		 "likely",
+		 ""},
+		{"socket:[1]",
+		 NEAR_END,
+		 {{10, "tcp 127.0.0.1:80"}, {0, FAR_END ", not accepted yet"}},
+		 NR_EPOLL_WAIT,
+		 10,
+		 "socket",
+		 "likely",
+		 "socket:[1] (" NEAR_END ", not accepted yet)"},
+		{"socket:[1]",
+		 NEAR_END,
+		 {{20, "tcp 127.0.0.1:80"}, {0, FAR_END ", not accepted yet"}},
+		 NR_NANOSLEEP,
+		 20,
+		 "sleep",
+		 "likely",
+		 ""},
+	};
+
+	(void)state;
+	end_ts = 300000000;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		struct store_object object = {
+			.pid = 10, .ino = 1, .name = rows[i].name, .detail = rows[i].own};
+		struct error err = ERROR_INIT;
+		struct capture capture;
+		struct why *why;
+
+		capture_begin(&capture, true);
+		process_add(&capture, 10, 1, "t");
+		process_add(&capture, 20, 1, "t");
+		capture_must(store_writer_add_object(capture.writer, &object, &err), err);
+		object.name = "socket:";
+		for (size_t k = 0; k < 2 && rows[i].others[k].detail; k++) {
+			object.pid = rows[i].others[k].pid;
+			object.ino++;
+			object.detail = rows[i].others[k].detail;
+			capture_must(store_writer_add_object(capture.writer, &object, &err), err);
+		}
+		wait_details(&capture, end_ts, end_ts, 10, 1, 0, 0);
+		hang_add(&capture, &(struct hung){.tid = 10, .pid = 10, .syscall = NR_READ});
+		hang_add(&capture, &(struct hung){.tid = 20, .pid = 20, .syscall = rows[i].call});
+		why = ask(
+			&capture, end_ts,
+			&(struct why_query){.tid = 10, .from_ts = CAPTURE_START, .to_ts = end_ts});
+		check_part(why, 0, rows[i].cause, end_ts - CAPTURE_START, rows[i].culprit,
+			   rows[i].grade, rows[i].object);
+		done(&capture, why);
+	}
+	end_ts = END_TS;
 }
 
 /* Process 10 waits for its children 20 and 21, which wait for a lock that they share. */
@@ -2061,6 +2186,7 @@ int main(void)
 		cmocka_unit_test(test_a_poll_of_pipes_goes_on_with_the_process_at_all_other_ends),
 		cmocka_unit_test(test_processes_may_wait_for_each_other_at_files),
 		cmocka_unit_test(test_a_wait_for_the_lock_of_a_file_goes_on_with_its_holder),
+		cmocka_unit_test(test_the_other_end_explains_a_wait_as_it_is_at_the_end),
 		cmocka_unit_test(test_a_family_of_which_all_wait_for_each_other_may_hang),
 		cmocka_unit_test(test_a_killed_process_may_have_a_lock_only_if_no_other_one_can),
 		cmocka_unit_test(test_a_child_that_is_not_traced_may_end_the_waits_of_a_family),

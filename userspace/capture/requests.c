@@ -8,6 +8,7 @@
 #include <sys/random.h>
 
 #include "bpf/call.h"
+#include "target/elf/request_site.h"
 #include "target/process/listening.h"
 #include "util/map.h"
 #include "util/vec.h"
@@ -61,8 +62,8 @@ struct requests {
 };
 
 static const char *const protocols[REQUEST_PROTOCOLS] = {
-	[REQUEST_HTTP] = "HTTP",
-	[REQUEST_RESP] = "RESP",
+	[REQUEST_HTTP] = REQUEST_SITE_HTTP,
+	[REQUEST_RESP] = REQUEST_SITE_RESP,
 };
 
 int requests_open(struct requests **requests, const struct requests_options *options,

@@ -87,6 +87,19 @@ static uint64_t percentile(uint64_t *durations, uint64_t count, unsigned percent
 	return select_rank(durations, count, select_percentile_rank(count, percent));
 }
 
+static void unfinished_add(struct why_aggregate *aggregate, const struct model_span *span)
+{
+	const struct model *model = aggregate->model;
+	struct why_group *group = &aggregate->groups.data[group_of(aggregate, span->site)];
+
+	if (!(span->flags & MODEL_SPAN_UNFINISHED) || span->flags & MODEL_SPAN_MAY_BE_LOST ||
+	    !why_can_explain(model, span) ||
+	    !model_is_selected(model, (size_t)(span - model->spans.data)))
+		return;
+	group->unfinished++;
+	group->unfinished_ns += span->end_ts - span->start_ts;
+}
+
 /* Finds each group's counts and the limits of slow and median. */
 static void percentiles_find(struct why_aggregate *aggregate)
 {
@@ -106,6 +119,7 @@ static void percentiles_find(struct why_aggregate *aggregate)
 		const struct model_span *span = &model->spans.data[i];
 		uint32_t group = group_of(aggregate, span->site);
 
+		unfinished_add(aggregate, span);
 		if (!why_is_counted(model, span))
 			continue;
 		durations[ends[group]++] = span->end_ts - span->start_ts;

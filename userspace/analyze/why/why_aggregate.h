@@ -39,6 +39,9 @@ struct why_group {
 	const char *name, *category;
 	uint64_t count, total_ns;
 	uint64_t explained, explained_ns; /* of these; fewer only if why_aggregate.partial */
+	/* Spans whose end is not in the capture, and not lost, which are none of these: the time
+	 * until the capture ended. */
+	uint64_t unfinished, unfinished_ns;
 	/* Slow spans have at least the 99th percentile, median spans lie between the 40th and the
 	 * 60th (nearest rank). The counts and sums below cover explained spans. */
 	uint64_t p40_ns, p60_ns, p99_ns;

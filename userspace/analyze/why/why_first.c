@@ -49,11 +49,15 @@ struct first_held {
 static bool asks_for_work(const struct why *why, const struct why_part *part)
 {
 	const struct model *model = why->model;
-	const struct why_step *steps = &why->steps.data[part->step];
+	const struct why_step *steps = &why->steps.data[part->step], *last;
 
-	return part->step_count > 1 && steps[part->step_count - 1].state == WAFFLE_THREAD_BLOCKED &&
+	if (part->step_count < 2)
+		return false;
+	last = &steps[part->step_count - 1];
+	return last->state == WAFFLE_THREAD_BLOCKED &&
 	       model->threads.data[steps[1].thread].pid != model->threads.data[steps->thread].pid &&
-	       why_request_is_for_work(model, part->span);
+	       (why_request_is_for_work(model, part->span) ||
+		why_requests_are_for_work(model, last->thread, last->to_ts - 1));
 }
 
 /* Whether a thread only lets time pass, or nothing is known of its wait. While it polls, it waits

@@ -2,7 +2,8 @@
 #include "analyze/why/why_requests_internal.h"
 
 #include "analyze/why/lookup/why_meaning.h"
-#include "util/text.h"
+#include "target/elf/request_site.h"
+#include "util/search.h"
 
 size_t why_requests_only(const struct model *model,
 			 bool (*takes)(const struct model *model, uint32_t thread, void *arg),
@@ -26,15 +27,35 @@ size_t why_requests_only(const struct model *model,
 
 /* Commands of redis that may block. A list as in why_meaning.h. */
 #define BLOCKING "BLPOP BRPOP BLMOVE BRPOPLPUSH BLMPOP BZPOPMIN BZPOPMAX BZMPOP XREAD XREADGROUP "
-#define RESP "RESP "
 
 bool why_request_is_for_work(const struct model *model, uint32_t span)
 {
-	const struct site_info *site;
+	const char *command;
 
 	if (span >= model->spans.len)
 		return false;
-	site = model_site(model, model->spans.data[span].site);
-	return site_is_request(site) && text_begins(site->name, RESP) &&
-	       meaning_is_listed(site->name + strlen(RESP), BLOCKING);
+	command = request_site_command(model_site(model, model->spans.data[span].site));
+	return command && meaning_is_listed(command, BLOCKING);
+}
+
+/* Limit of the spans to look at, by their begins. */
+#define BEGUN_MAX 4096
+
+bool why_requests_are_for_work(const struct model *model, uint32_t thread, uint64_t ts)
+{
+	size_t begun = lower_bound(model->spans.len, i, model->spans.data[i].start_ts <= ts);
+	size_t first = begun > BEGUN_MAX ? begun - BEGUN_MAX : 0;
+	bool any = false;
+
+	for (size_t i = first; i < begun; i++) {
+		const struct model_span *span = &model->spans.data[i];
+
+		if (span->thread != thread || span->end_ts <= ts ||
+		    !site_is_request(model_site(model, span->site)))
+			continue;
+		if (!why_request_is_for_work(model, (uint32_t)i))
+			return false;
+		any = true;
+	}
+	return any;
 }

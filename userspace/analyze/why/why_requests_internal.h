@@ -14,5 +14,8 @@ size_t why_requests_only(const struct model *model,
 /* Whether a span is a request that its server answers as soon as there is a job, an element or a
  * message for the client, such as BLPOP of redis. */
 bool why_request_is_for_work(const struct model *model, uint32_t span);
+/* Whether all requests that a thread of a server has begun and not answered at a time are such, so
+ * that it does not matter which of them is meant; false: there are none. */
+bool why_requests_are_for_work(const struct model *model, uint32_t thread, uint64_t ts);
 
 #endif

@@ -416,8 +416,8 @@ static int pipe_name(const struct open_wait_pipes *pipes, void *arg)
 	if (pipes->count > 1)
 		return object_names_polled_pipes(named->objects, pipes->pid, pipes->fds,
 						 pipes->count, text, named->err);
-	return object_names_pipe(named->objects, pipes->pid, pipes->tid, pipes->fds[0],
-				 &pipes->ends[0].key, text, named->err);
+	return object_names_pipe(named->objects, pipes->pid, pipes->tid, pipes->fds[0], &pipes->key,
+				 text, named->err);
 }
 
 static int fifo_name(pid_t pid, const struct file_key *key, const char *path, const char *lacks,
@@ -439,7 +439,8 @@ int enrich_peers(struct enrich *enrich, const pid_t *pids, size_t count, bool at
 	return object_names_unaccepted(names, pids, count, err)
 		       ?: object_names_peers(names, pids, count, err)
 			       ?: object_names_peers(names, pids, count, err)
-				       ?: object_names_closed(names, pids, count, err);
+				       ?: object_names_closed(names, pids, count, err)
+				       ?: object_names_far_ends(names, pids, count, err);
 }
 
 int enrich_pipes(struct enrich *enrich, struct error *err)

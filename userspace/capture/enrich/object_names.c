@@ -713,17 +713,18 @@ static bool is_wanted(const struct object_names *names, uint64_t ino, const char
 		keymap_get(&names->connections, detail, strlen(detail)) != MAP_NONE);
 }
 
-static bool peer_want(uint64_t ino, const char *detail, void *arg)
+static bool peer_want(const struct inet_socket *socket, void *arg)
 {
 	struct peers *peers = arg;
 
 	if (peers->details.len >= CONNECTIONS_MAX || clock_monotonic_ns() >= peers->until_ns)
 		return false;
-	if (!is_wanted(peers->names, ino, detail) || !vec_reserve(&peers->details, 1))
+	if (!is_wanted(peers->names, socket->ino, socket->detail) ||
+	    !vec_reserve(&peers->details, 1))
 		return true;
 	snprintf(peers->details.data[peers->details.len].text, sizeof(peers->details.data->text),
-		 "%s", detail);
-	if (map_set(&peers->at, ino, (uint32_t)peers->details.len))
+		 "%s", socket->detail);
+	if (map_set(&peers->at, socket->ino, (uint32_t)peers->details.len))
 		peers->details.len++;
 	return true;
 }
@@ -746,11 +747,12 @@ static void peer_found(const struct file_key *key, void *arg)
 }
 
 /* Calls `found` for the sockets of TCP in the network namespaces of processes, each of which is
- * read once. */
-static void networks_each(const pid_t *pids, size_t count, uint64_t until_ns,
-			  bool (*found)(uint64_t ino, const char *detail, void *arg), void *arg)
+ * read once. Whether all have passed. */
+static bool networks_each(const pid_t *pids, size_t count, uint64_t until_ns, inet_socket_fn found,
+			  void *arg)
 {
 	struct map networks = {0};
+	bool all = true;
 
 	for (size_t i = 0; i < count && clock_monotonic_ns() < until_ns; i++) {
 		uint64_t network = process_network(pids[i]);
@@ -758,9 +760,10 @@ static void networks_each(const pid_t *pids, size_t count, uint64_t until_ns,
 		if (map_get(&networks, network) != MAP_NONE)
 			continue;
 		(void)map_set(&networks, network, 1);
-		tcp_sockets_each(pids[i], found, arg);
+		all &= tcp_sockets_each(pids[i], found, arg);
 	}
 	map_free(&networks);
+	return all && clock_monotonic_ns() < until_ns;
 }
 
 /* The connections of processes that are stopped. */
@@ -781,23 +784,23 @@ static void halted_found(const struct file_key *key, void *arg)
 	(void)map_set(&sockets->at, key->ino, (uint32_t)sockets->pid);
 }
 
-static bool halted_name(uint64_t ino, const char *detail, void *arg)
+static bool halted_name(const struct inet_socket *socket, void *arg)
 {
 	struct halted_sockets *sockets = arg;
-	const struct file_key key = {.ino = ino, .dev = sockets->dev};
+	const struct file_key key = {.ino = socket->ino, .dev = sockets->dev};
 	struct descriptor *found = &sockets->names->found;
-	uint32_t pid = map_get(&sockets->at, ino);
+	uint32_t pid = map_get(&sockets->at, socket->ino);
 	struct object_row *row;
 
 	if (sockets->result)
 		return false;
-	if (pid == MAP_NONE || !strstr(detail, DESCRIPTOR_BETWEEN))
+	if (pid == MAP_NONE || !strstr(socket->detail, DESCRIPTOR_BETWEEN))
 		return true;
 	row = row_get(sockets->names, &key, 0, 0);
 	if (!row || row->number)
 		return row != NULL;
-	snprintf(found->name, sizeof(found->name), "socket:[%" PRIu64 "]", ino);
-	snprintf(found->detail, sizeof(found->detail), "%s", detail);
+	snprintf(found->name, sizeof(found->name), "socket:[%" PRIu64 "]", socket->ino);
+	snprintf(found->detail, sizeof(found->detail), "%s", socket->detail);
 	sockets->result = row_fix(sockets->names, row, pid, sockets->err);
 	return !sockets->result;
 }
@@ -820,7 +823,7 @@ static int halted_add(struct object_names *names, const pid_t *pids, size_t coun
 		sockets.pid = pids[i];
 		sockets_each(pids[i], halted_found, &sockets);
 	}
-	networks_each(halted.data, halted.len, until_ns, halted_name, &sockets);
+	(void)networks_each(halted.data, halted.len, until_ns, halted_name, &sockets);
 	for (size_t i = 0; i < halted.len && clock_monotonic_ns() < until_ns; i++)
 		(void)map_set(&names->halted, (uint64_t)halted.data[i], 1);
 	names->spent_ns += clock_monotonic_ns() - now;
@@ -843,7 +846,7 @@ int object_names_peers(struct object_names *names, const pid_t *pids, size_t cou
 	known = names->connections.len + names->watched.len;
 	if (known == names->searched || too_dear(names, begin_ns))
 		return 0;
-	networks_each(pids, count, until_ns, peer_want, &peers);
+	(void)networks_each(pids, count, until_ns, peer_want, &peers);
 	for (size_t i = 0; i < count && peers.details.len && !peers.result; i++) {
 		peers.pid = pids[i];
 		if (clock_monotonic_ns() < until_ns)
@@ -856,17 +859,19 @@ int object_names_peers(struct object_names *names, const pid_t *pids, size_t cou
 	return peers.result;
 }
 
-/* ---- connections that are not accepted yet ---- */
+/* ---- other ends as they are when the capture ends ---- */
 
-struct unaccepted {
+struct far_ends {
 	struct object_names *names;
+	struct keymap remotes; /* addresses and ports to which sockets are connected */
 	uint64_t until_ns;
 	struct error *err;
 	int result;
 };
 
-/* No file has the socket, so its ends are its key. No list of descriptors has process 0. */
-static struct object_row *unaccepted_row(struct object_names *names, const char *detail)
+/* Another row may have the socket, so its text is the key. No list of descriptors has process
+ * 0. */
+static struct object_row *far_end_row(struct object_names *names, const char *detail)
 {
 	const struct hash_secret secret = hash_secret();
 	const struct file_key key = {
@@ -876,39 +881,120 @@ static struct object_row *unaccepted_row(struct object_names *names, const char 
 	return row_get(names, &key, 0, 0);
 }
 
-static bool unaccepted_found(uint64_t ino, const char *detail, void *arg)
+/* Adds the other end of a known connection with its state behind it: it has no process. */
+static bool far_end_write(struct far_ends *far, const char *ends, const char *state)
 {
-	struct unaccepted *unaccepted = arg;
-	struct object_names *names = unaccepted->names;
-	char turned[256], ends[256];
+	struct object_names *names = far->names;
 	struct object_row *row;
 
-	if (unaccepted->result || clock_monotonic_ns() >= unaccepted->until_ns)
-		return false;
-	snprintf(ends, sizeof(ends), "%.*s", (int)strcspn(detail, DESCRIPTOR_AFTER), detail);
-	if (ino || !connection_turn(turned, sizeof(turned), ends) ||
-	    keymap_get(&names->connections, turned, strlen(turned)) == MAP_NONE)
-		return true;
-	row = unaccepted_row(names, detail);
-	if (!row || row->number)
-		return row != NULL;
 	snprintf(names->found.name, sizeof(names->found.name), DESCRIPTOR_SOCKET);
-	snprintf(names->found.detail, sizeof(names->found.detail), "%s", detail);
-	unaccepted->result = row_fix(names, row, 0, unaccepted->err);
-	server_add(names, strstr(turned, DESCRIPTOR_BETWEEN) + strlen(DESCRIPTOR_BETWEEN));
-	return !unaccepted->result;
+	snprintf(names->found.detail, sizeof(names->found.detail), "%s%s", ends, state);
+	row = far_end_row(names, names->found.detail);
+	if (row && !row->number)
+		far->result = row_fix(names, row, 0, far->err);
+	return row && !far->result;
+}
+
+/* Whether a socket is the other end of a known connection, which is then `turned`. */
+static bool is_far_end(const struct far_ends *far, const char *ends, char *turned, size_t size)
+{
+	return connection_turn(turned, size, ends) &&
+	       keymap_get(&far->names->connections, turned, strlen(turned)) != MAP_NONE;
+}
+
+static bool unaccepted_found(const struct inet_socket *socket, void *arg)
+{
+	struct far_ends *far = arg;
+	char turned[256], ends[256];
+
+	if (far->result || clock_monotonic_ns() >= far->until_ns)
+		return false;
+	snprintf(ends, sizeof(ends), "%.*s", (int)strcspn(socket->detail, DESCRIPTOR_AFTER),
+		 socket->detail);
+	if (socket->ino || !is_far_end(far, ends, turned, sizeof(turned)))
+		return true;
+	server_add(far->names, strstr(turned, DESCRIPTOR_BETWEEN) + strlen(DESCRIPTOR_BETWEEN));
+	return far_end_write(far, ends, DESCRIPTOR_UNACCEPTED);
 }
 
 int object_names_unaccepted(struct object_names *names, const pid_t *pids, size_t count,
 			    struct error *err)
 {
 	uint64_t begin_ns = clock_monotonic_ns();
-	struct unaccepted unaccepted = {
-		.names = names, .until_ns = begin_ns + PEERS_NS, .err = err};
+	struct far_ends far = {.names = names, .until_ns = begin_ns + PEERS_NS, .err = err};
 
 	if (!names->connections.len || too_dear(names, begin_ns))
 		return 0;
-	networks_each(pids, count, unaccepted.until_ns, unaccepted_found, &unaccepted);
+	(void)networks_each(pids, count, far.until_ns, unaccepted_found, &far);
 	names->spent_ns += clock_monotonic_ns() - begin_ns;
-	return unaccepted.result;
+	return far.result;
+}
+
+/* The address and port "127.0.0.1:80" of "tcp 127.0.0.1:5000 <-> 127.0.0.1:80, …", and its length.
+ * NULL: the connection does not stay within the machine. */
+static const char *remote_within(const char *detail, size_t *len)
+{
+	const char *between = strstr(detail, DESCRIPTOR_BETWEEN);
+
+	if (!between || (!text_begins(detail, "tcp 127.") && !text_begins(detail, "tcp [::1]:")))
+		return NULL;
+	between += strlen(DESCRIPTOR_BETWEEN);
+	*len = strcspn(between, DESCRIPTOR_AFTER);
+	return between;
+}
+
+/* Notes to what a socket is connected, and adds it if it is a known connection's other end with
+ * something unread. */
+static bool far_end_note(const struct inet_socket *socket, void *arg)
+{
+	struct far_ends *far = arg;
+	char turned[256], state[64];
+	size_t len = 0;
+	const char *remote = remote_within(socket->detail, &len);
+
+	if (clock_monotonic_ns() >= far->until_ns ||
+	    (remote &&
+	     (far->remotes.len >= CONNECTIONS_MAX || !keymap_set(&far->remotes, remote, len, 1))))
+		return false;
+	if (!socket->established || !socket->unread ||
+	    !is_far_end(far, socket->detail, turned, sizeof(turned)))
+		return true;
+	snprintf(state, sizeof(state), DESCRIPTOR_WITH "%" PRIu32 DESCRIPTOR_UNREAD,
+		 socket->unread);
+	return far_end_write(far, socket->detail, state);
+}
+
+/* Adds the other end of a known connection if it has none. A rule of NAT may lead the connection to
+ * another port than its client knows, so any socket that is connected with the client's port may be
+ * the other end. */
+static bool gone_find(const struct inet_socket *socket, void *arg)
+{
+	struct far_ends *far = arg;
+	const char *detail = socket->detail, *local = detail + strlen("tcp ");
+	char turned[256];
+	size_t ignored;
+
+	if (far->result || clock_monotonic_ns() >= far->until_ns)
+		return false;
+	if (!socket->ino || !socket->established || !remote_within(detail, &ignored) ||
+	    keymap_get(&far->remotes, local, strcspn(local, " ")) != MAP_NONE ||
+	    keymap_get(&far->names->connections, detail, strlen(detail)) == MAP_NONE ||
+	    !connection_turn(turned, sizeof(turned), detail))
+		return true;
+	return far_end_write(far, turned, DESCRIPTOR_GONE);
+}
+
+int object_names_far_ends(struct object_names *names, const pid_t *pids, size_t count,
+			  struct error *err)
+{
+	uint64_t begin_ns = clock_monotonic_ns();
+	struct far_ends far = {.names = names, .until_ns = begin_ns + PEERS_NS, .err = err};
+
+	if (!names->connections.len || too_dear(names, begin_ns))
+		return 0;
+	if (networks_each(pids, count, far.until_ns, far_end_note, &far))
+		(void)networks_each(pids, count, far.until_ns, gone_find, &far);
+	keymap_free(&far.remotes);
+	names->spent_ns += clock_monotonic_ns() - begin_ns;
+	return far.result;
 }

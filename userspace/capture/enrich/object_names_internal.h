@@ -59,7 +59,11 @@ int object_names_unaccepted(struct object_names *names, const pid_t *pids, size_
  * the capture. */
 int object_names_closed(struct object_names *names, const pid_t *pids, size_t count,
 			struct error *err);
-/* Adds to the name of a pipe who holds its other end: `text`. `tid`, a thread of
+/* Adds the other ends of these connections again if they have something unread, and those that are
+ * gone. Call it at the end of the capture, when all connections are known. */
+int object_names_far_ends(struct object_names *names, const pid_t *pids, size_t count,
+			  struct error *err);
+/* Adds to the name of a pipe or Unix socket who holds its other end: `text`. `tid`, a thread of
  * process `pid`, has it open as `fd`. Later lookups give that name. */
 int object_names_pipe(struct object_names *names, pid_t pid, pid_t tid, int fd,
 		      const struct file_key *key, const char *text, struct error *err);

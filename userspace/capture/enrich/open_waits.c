@@ -41,7 +41,8 @@ struct awaited_files {
 	uint32_t count; /* of all; the arrays have only the first ones */
 	uint32_t own;   /* eventfds, if the process has no other thread that could write to them */
 	int fds[WAFFLE_POLLED_MAX];
-	uint32_t pipes[WAFFLE_POLLED_MAX]; /* index in `pipes`; NO_PIPE: it is no pipe or lock */
+	/* Index in `pipes`; NO_PIPE: it is no pipe, lock, or Unix socket without others. */
+	uint32_t pipes[WAFFLE_POLLED_MAX];
 };
 
 struct open_wait {
@@ -69,7 +70,7 @@ struct open_waits {
 	struct stacks *stacks;          /* NULL: frames of Python and Java are not named */
 	struct epoll_networks networks; /* for sockets that are being connected */
 	VEC(struct open_wait) list;
-	VEC(struct pipe_end) pipes; /* other ends of the pipes that they wait for, and locks */
+	VEC(struct pipe_end) pipes; /* other ends of what they wait for, and locks */
 };
 
 struct open_waits *open_waits_open(struct kernel *kernel, struct processes *processes,
@@ -297,8 +298,8 @@ static void list_put(struct waffle_rec_wait *file, const struct awaited_files *a
 	file->address = (uint64_t)fds[3] << 32 | awaited->count;
 }
 
-/* Gets the other end of the pipe that a thread waits for at a descriptor, or the lock of the file.
- * False: it is neither. */
+/* Gets the other end of the pipe or Unix socket that a thread waits for at a descriptor, or the
+ * lock of the file. False: it is neither. */
 static bool end_find(struct pipe_end *end, const struct waffle_rec_halted *halted, int fd,
 		     const struct image *image)
 {
@@ -348,7 +349,8 @@ static void file_examine(struct open_waits *waits, struct open_wait *wait,
 	else if (!awaited->count || !file_read(waits, &file, tid, awaited->fds[0]))
 		return;
 	for (uint32_t i = 0; i < awaited_known(awaited); i++)
-		pipes[i] = end_find(&ends[i], halted, awaited->fds[i], image);
+		pipes[i] = end_find(&ends[i], halted, awaited->fds[i], image) &&
+			   (!ends[i].socket || awaited->count == 1);
 	awaited->own = own_events(halted, awaited);
 	if (!is_still_there(halted))
 		return;
@@ -566,6 +568,7 @@ int open_waits_pipes(const struct open_waits *waits,
 		struct pipe_end ends[WAFFLE_POLLED_MAX];
 		struct open_wait_pipes pipes = {.pid = (pid_t)wait->halted.tgid,
 						.tid = (pid_t)wait->halted.rec.tid,
+						.key = {wait->file.ino, wait->file.dev},
 						.fds = wait->awaited.fds,
 						.count = wait->awaited.count,
 						.own_count = wait->awaited.own,

@@ -28,14 +28,16 @@ void open_waits_add(struct open_waits *waits, const struct waffle_rec_halted *ha
  * time was too short to find who holds the other ends of pipes, and locks of files. */
 bool open_waits_examine(struct open_waits *waits);
 
-/* A wait at a pipe, for the lock of a file, or at several descriptors with pipes among them. */
+/* A wait at a pipe or Unix socket, for the lock of a file, or at several descriptors with pipes
+ * among them. */
 struct open_wait_pipes {
 	pid_t pid, tid;
-	const int *fds; /* at most WAFFLE_POLLED_MAX */
-	uint32_t count; /* of all descriptors */
+	struct file_key key; /* of the descriptor, if there is one */
+	const int *fds;      /* at most WAFFLE_POLLED_MAX */
+	uint32_t count;      /* of all descriptors */
 	/* Of these, eventfds that no other thread can write to. */
 	uint32_t own_count;
-	/* The other ends of the pipes, or the lock, of which the holders are known. */
+	/* The other ends, or the lock, of which the holders are known. */
 	const struct pipe_end *ends;
 	uint32_t end_count;
 };

@@ -316,9 +316,15 @@ static void print_group(const struct causes_printer *printer, const struct why_g
 	paint(printer, TERMINAL_BOLD);
 	put(printer->out, *group->name ? group->name : "(no name)");
 	paint(printer, TERMINAL_END);
-	fprintf(printer->out, ": %s span%s, %s\n", units_format_count(count, group->explained),
+	fprintf(printer->out, ": %s span%s, %s", units_format_count(count, group->explained),
 		units_plural(group->explained, "", "s"),
 		units_format_duration(time, group->explained_ns));
+	if (group->unfinished)
+		fprintf(printer->out, "; %s unfinished (%s) %s not count",
+			units_format_count(count, group->unfinished),
+			units_format_duration(time, group->unfinished_ns),
+			units_plural(group->unfinished, "does", "do"));
+	fputc('\n', printer->out);
 	print_by_cause(printer, group);
 	for (size_t i = 0; i < shown; i++)
 		print_cause(printer, group, i);

@@ -207,19 +207,23 @@ static void socket_detail(pid_t pid, uint64_t ino, char *detail, size_t size)
 #define CONNECTION_LINES_MAX 200000
 
 /* Returns false if `found` does. */
-static bool line_pass(const char *line, const char *kind,
-		      bool (*found)(uint64_t, const char *, void *), void *arg)
+static bool line_pass(const char *line, const char *kind, inet_socket_fn found, void *arg)
 {
+	struct inet_socket socket;
 	char detail[256];
-	uint64_t ino;
+	unsigned state;
 
-	return sscanf(line, " %*[^:]: %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64, &ino) != 1 ||
-	       !inet_parse(line, kind, ino, detail, sizeof(detail)) || found(ino, detail, arg);
+	if (sscanf(line, " %*[^:]: %*s %*s %x %*x:%" SCNx32 " %*s %*s %*s %*s %" SCNu64, &state,
+		   &socket.unread, &socket.ino) != 3 ||
+	    !inet_parse(line, kind, socket.ino, detail, sizeof(detail)))
+		return true;
+	socket.detail = detail;
+	socket.established = !strcmp(kind, "tcp") && state == STATE_ESTABLISHED;
+	return found(&socket, arg);
 }
 
 /* Of the tables of IPv4 and IPv6. */
-static void inet_sockets_each(pid_t pid, const char *kind,
-			      bool (*found)(uint64_t ino, const char *detail, void *arg), void *arg)
+static bool inet_sockets_each(pid_t pid, const char *kind, inet_socket_fn found, void *arg)
 {
 	static const char *const versions[] = {"", "6"};
 	bool more = true;
@@ -232,24 +236,23 @@ static void inet_sockets_each(pid_t pid, const char *kind,
 
 		snprintf(path, sizeof(path), "/proc/%d/net/%s%s", pid, kind, versions[i]);
 		table = fopen(path, "re");
-		while (more && table && left-- && getline(&line, &line_size, table) > 0)
-			more = line_pass(line, kind, found, arg);
+		while (more && table && getline(&line, &line_size, table) > 0)
+			more = left-- && line_pass(line, kind, found, arg);
 		free(line);
 		if (table)
 			fclose(table);
 	}
+	return more;
 }
 
-void tcp_sockets_each(pid_t pid, bool (*found)(uint64_t ino, const char *detail, void *arg),
-		      void *arg)
+bool tcp_sockets_each(pid_t pid, inet_socket_fn found, void *arg)
 {
-	inet_sockets_each(pid, "tcp", found, arg);
+	return inet_sockets_each(pid, "tcp", found, arg);
 }
 
-void udp_sockets_each(pid_t pid, bool (*found)(uint64_t ino, const char *detail, void *arg),
-		      void *arg)
+bool udp_sockets_each(pid_t pid, inet_socket_fn found, void *arg)
 {
-	inet_sockets_each(pid, "udp", found, arg);
+	return inet_sockets_each(pid, "udp", found, arg);
 }
 
 /* ---- descriptors ---- */
@@ -441,6 +444,25 @@ bool descriptor_is_connecting(const char *detail)
 bool descriptor_is_unaccepted(const char *detail)
 {
 	return text_begins(detail, "tcp ") && strstr(detail, DESCRIPTOR_UNACCEPTED);
+}
+
+bool descriptor_is_gone(const char *detail)
+{
+	return text_begins(detail, "tcp ") && strstr(detail, DESCRIPTOR_GONE);
+}
+
+uint32_t descriptor_unread(const char *text)
+{
+	unsigned long bytes;
+	char *rest;
+
+	while ((text = strstr(text, DESCRIPTOR_WITH))) {
+		bytes = strtoul(text + strlen(DESCRIPTOR_WITH), &rest, 10);
+		if (bytes <= UINT32_MAX && text_begins(rest, DESCRIPTOR_UNREAD))
+			return (uint32_t)bytes;
+		text = rest;
+	}
+	return 0;
 }
 
 bool descriptor_is_among(const char *detail)

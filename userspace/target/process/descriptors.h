@@ -25,12 +25,12 @@ struct descriptor {
 	 * /run/x"; with what TCP has sent again, "tcp … <-> 10.0.0.2:80, SYN sent again 2 times",
 	 * or that nobody has answered, "tcp … <-> 10.0.0.2:80, SYN not answered", and in both cases
 	 * of an epoll with others, "…, SYN not answered, among other sockets"; the server's end of
-	 * a connection "tcp … <-> 10.0.0.1:5000, not accepted yet"; a file system's
-	 * type, "ext4"; "fifo" for a named pipe, "fifo, nobody has opened it to read" while it is
-	 * being opened; "character device 195:0"; "terminal of process 4711, sshd" (terminal.h);
-	 * "write end of process 4711, sh" (pipe_ends.h), and of a list of pipes "other ends of
-	 * process 4711, sh"; "ext4, locked by process 4711, sh" while a thread waits for the lock;
-	 * or "".
+	 * a connection "tcp … <-> 10.0.0.1:5000, not accepted yet"; the other end "tcp … <->
+	 * 10.0.0.1:5000, which is gone" or "…, with 12 bytes unread"; a file system's type, "ext4";
+	 * "fifo" for a named pipe, "fifo, nobody has opened it to read" while it is being opened;
+	 * "character device 195:0"; "terminal of process 4711, sshd" (terminal.h); "write end of
+	 * process 4711, sh" (pipe_ends.h), and of a list of pipes "other ends of process 4711, sh";
+	 * "ext4, locked by process 4711, sh" while a thread waits for the lock; or "".
 	 */
 	char detail[256];
 	int64_t born_s; /* when the file was made, in the time of the host's clock; 0: unknown */
@@ -44,12 +44,18 @@ struct descriptor {
 #define DESCRIPTOR_EPOLL "anon_inode:" DESCRIPTOR_EPOLL_KIND
 #define DESCRIPTOR_EPOLL_KIND "[eventpoll]"
 #define DESCRIPTOR_EVENT_KIND "[eventfd]"
+#define DESCRIPTOR_TIMER_KIND "[timerfd]"
 #define DESCRIPTOR_SOCKET "socket:"
 #define DESCRIPTOR_BETWEEN " <-> " /* both ends of a socket */
 #define DESCRIPTOR_AFTER ","       /* the remote end, if more follows */
 #define DESCRIPTOR_UNANSWERED DESCRIPTOR_AFTER " SYN not answered"
 /* The server's end of a connection that is in the queue of the socket that listens. */
 #define DESCRIPTOR_UNACCEPTED DESCRIPTOR_AFTER " not accepted yet"
+/* The other end of a connection that has none any more. */
+#define DESCRIPTOR_GONE DESCRIPTOR_AFTER " which is gone"
+/* "tcp …, with 12 bytes unread": its process has not read so much of what has arrived. */
+#define DESCRIPTOR_WITH DESCRIPTOR_AFTER " with "
+#define DESCRIPTOR_UNREAD " bytes unread"
 /* At the end: the socket is that of an epoll that watches others of a network as well. */
 #define DESCRIPTOR_AMONG DESCRIPTOR_AFTER " among other sockets"
 /* What the name of a list has before its descriptors: "3 descriptors: tcp 10.0.0.1:80, pipe:[4]".
@@ -73,6 +79,10 @@ bool descriptor_is_connecting(const char *detail);
 bool descriptor_is_among(const char *detail);
 /* Whether it is the server's end of a connection that the server has not accepted. */
 bool descriptor_is_unaccepted(const char *detail);
+/* Whether it is the other end of a connection, and no socket has that end any more. */
+bool descriptor_is_gone(const char *detail);
+/* The bytes that the process of a socket has not read, as such a text says; 0: it does not. */
+uint32_t descriptor_unread(const char *text);
 bool descriptor_is_epoll(const char *name);
 bool descriptor_is_socket(const char *name);
 
@@ -94,14 +104,20 @@ int descriptor_is_open(pid_t pid, const struct file_key *key, uint64_t until_ns)
  * and negative ones are left out. -ENOENT: all of them are closed, or the process is gone. */
 int descriptors_list(char *text, size_t size, pid_t pid, const int *fds, unsigned count);
 
-/* Calls `found` for each open socket of TCP in the network namespace of a process, with its inode
- * and its ends as in `detail` above, until it returns false. What is not accepted yet is no file,
- * and has the inode 0. A host may have millions. */
-void tcp_sockets_each(pid_t pid, bool (*found)(uint64_t ino, const char *detail, void *arg),
-		      void *arg);
+/* A socket of TCP or UDP. */
+struct inet_socket {
+	uint64_t ino;       /* 0: it is not accepted yet, and no file */
+	const char *detail; /* its ends, as above */
+	uint32_t unread;    /* bytes that have arrived and that its process has not read */
+	bool established;
+};
+typedef bool (*inet_socket_fn)(const struct inet_socket *socket, void *arg);
+
+/* Calls `found` for each open socket of TCP in the network namespace of a process until it returns
+ * false. Whether it has got all: a host may have millions, of which the first ones pass. */
+bool tcp_sockets_each(pid_t pid, inet_socket_fn found, void *arg);
 /* The same of UDP. */
-void udp_sockets_each(pid_t pid, bool (*found)(uint64_t ino, const char *detail, void *arg),
-		      void *arg);
+bool udp_sockets_each(pid_t pid, inet_socket_fn found, void *arg);
 /* Calls `found` for each open socket of a process. */
 void sockets_each(pid_t pid, void (*found)(const struct file_key *key, void *arg), void *arg);
 

@@ -105,13 +105,13 @@ struct network_reading {
 	bool connects; /* one of them has no answer */
 };
 
-static bool socket_note(uint64_t ino, const char *detail, void *arg)
+static bool socket_note(const struct inet_socket *socket, void *arg)
 {
 	struct network_reading *reading = arg;
-	bool connects = descriptor_is_connecting(detail);
+	bool connects = descriptor_is_connecting(socket->detail);
 
 	reading->connects |= connects;
-	return map_set(reading->sockets, ino, connects);
+	return map_set(reading->sockets, socket->ino, connects);
 }
 
 static void network_read(struct epoll_networks *networks, pid_t pid)
@@ -121,9 +121,9 @@ static void network_read(struct epoll_networks *networks, pid_t pid)
 
 	if (map_get(&networks->read, network) != MAP_NONE || !map_set(&networks->read, network, 1))
 		return;
-	tcp_sockets_each(pid, socket_note, &reading);
+	(void)tcp_sockets_each(pid, socket_note, &reading);
 	if (reading.connects)
-		udp_sockets_each(pid, socket_note, &reading);
+		(void)udp_sockets_each(pid, socket_note, &reading);
 	networks->any_connects |= reading.connects;
 }
 

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "target/process/process.h"
+#include "target/process/unix_peer_internal.h"
 #include "util/clock.h"
 #include "util/text.h"
 
@@ -21,22 +22,29 @@
 #define OF_PROCESS "process "
 #define WRITE_END "write end of "
 #define READ_END "read end of "
+#define SOCKET_END "other end of "
 #define SEVERAL_ENDS "other ends of "
 #define LOCKED_BY "locked by "
 #define AND_DESCENDANTS ", and its descendants "
+/* Longer than the name of a process, which cannot look so. */
+#define IS_STOPPED ", which is stopped"
+#define ARE_STOPPED ", which are stopped"
 
 #define NAMED 3 /* so many holders are named */
 #define ANCESTORS_MAX 64
 
 static const char *end_text(const struct pipe_end *end)
 {
-	return end->lock.wanted ? LOCKED_BY : end->write ? WRITE_END : READ_END;
+	return end->lock.wanted ? LOCKED_BY
+	       : end->socket    ? SOCKET_END
+	       : end->write     ? WRITE_END
+				: READ_END;
 }
 
 /* An open file of a process. */
 struct open_file {
 	struct file_key key;
-	bool pipe;
+	bool pipe, socket;
 	mode_t mode; /* of a pipe: how it is open, as the permissions of its link in /proc show */
 };
 
@@ -51,9 +59,21 @@ static bool open_file_read(struct open_file *open, int folder, const char *name)
 	open->key = (struct file_key){.ino = file.stx_ino,
 				      .dev = file.stx_dev_major << 20 | file.stx_dev_minor};
 	open->pipe = S_ISFIFO(file.stx_mode);
+	open->socket = S_ISSOCK(file.stx_mode);
 	if (open->pipe && statx(folder, name, quiet | AT_SYMLINK_NOFOLLOW, STATX_MODE, &link))
 		return false;
 	open->mode = link.stx_mode;
+	return true;
+}
+
+static bool socket_opposite(struct pipe_end *end, const struct file_key *key)
+{
+	struct unix_peer peer;
+
+	if (!unix_peer_find(&peer, key->ino))
+		return false;
+	*end = (struct pipe_end){
+		.key = {.ino = peer.ino, .dev = key->dev}, .socket = true, .unread = peer.unread};
 	return true;
 }
 
@@ -63,10 +83,12 @@ bool pipe_end_opposite(struct pipe_end *end, pid_t pid, int fd)
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, fd);
-	if (!open_file_read(&open, AT_FDCWD, path) || !open.pipe)
+	if (!open_file_read(&open, AT_FDCWD, path))
 		return false;
+	if (open.socket)
+		return socket_opposite(end, &open.key);
 	*end = (struct pipe_end){.key = open.key, .write = open.mode & S_IRUSR};
-	return !(open.mode & S_IRUSR) != !(open.mode & S_IWUSR);
+	return open.pipe && !(open.mode & S_IRUSR) != !(open.mode & S_IWUSR);
 }
 
 static void holder_add(struct pipe_end *end, pid_t pid)
@@ -89,8 +111,9 @@ static bool is_held(const struct pipe_end *end, pid_t tid, const char *fd,
 {
 	if (end->key.ino != open->key.ino || end->key.dev != open->key.dev)
 		return false;
-	return end->lock.wanted ? file_lock_is_in_way(&end->lock, tid, fd)
-				: open->mode & (end->write ? S_IWUSR : S_IRUSR);
+	if (end->lock.wanted)
+		return file_lock_is_in_way(&end->lock, tid, fd);
+	return end->socket || open->mode & (end->write ? S_IWUSR : S_IRUSR);
 }
 
 /* Searches the descriptors of a thread of the process. Whether all were seen in time, or it is
@@ -164,6 +187,15 @@ static void family_find(struct pipe_end *end, uint64_t until_ns)
 	}
 }
 
+static bool are_stopped(const struct pipe_end *end)
+{
+	bool all = end->count && end->count <= PIPE_HOLDERS;
+
+	for (uint32_t i = 0; i < end->count && all; i++)
+		all = process_is_stopped(end->holders[i].pid);
+	return all;
+}
+
 bool pipe_ends_find(struct pipe_end *ends, size_t count, uint64_t until_ns)
 {
 	DIR *proc = opendir("/proc");
@@ -179,9 +211,11 @@ bool pipe_ends_find(struct pipe_end *ends, size_t count, uint64_t until_ns)
 	}
 	if (proc)
 		closedir(proc);
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
 		if (ends[i].lock.wanted && ends[i].count > 1 && ends[i].count <= PIPE_HOLDERS)
 			family_find(&ends[i], until_ns);
+		ends[i].stopped = are_stopped(&ends[i]);
+	}
 	return all;
 }
 
@@ -198,7 +232,7 @@ static void holders_list(char *text, size_t size, const struct pipe_end *end, ui
 		snprintf(text + len, size - (size_t)len, ", …");
 }
 
-/* Prints "write end of process 4711, sh"; `what` is the "write end of ". */
+/* Prints "write end of process 4711, sh, which is stopped"; `what` is the "write end of ". */
 static void holders_put(char *text, size_t size, const struct pipe_end *end, const char *what)
 {
 	bool one = end->count == 1 || end->family;
@@ -212,6 +246,13 @@ static void holders_put(char *text, size_t size, const struct pipe_end *end, con
 		len = snprintf(text, size, "%s%u processes: ", what, end->count);
 	if (end->count > 1 && len < (int)size)
 		holders_list(text + len, size - (size_t)len, end, one);
+	len = (int)strlen(text);
+	if (end->stopped)
+		len += snprintf(text + len, size - (size_t)len, "%s",
+				end->count > 1 ? ARE_STOPPED : IS_STOPPED);
+	if (end->unread && end->count && len < (int)size)
+		snprintf(text + len, size - (size_t)len,
+			 DESCRIPTOR_WITH "%" PRIu32 DESCRIPTOR_UNREAD, end->unread);
 }
 
 void pipe_end_describe(char *text, size_t size, const struct pipe_end *end)
@@ -253,7 +294,8 @@ void pipe_ends_describe(char *text, size_t size, const struct pipe_end *ends, si
  */
 static const char *holders_in(const char *text)
 {
-	static const char *const begins[] = {WRITE_END, READ_END, SEVERAL_ENDS, LOCKED_BY};
+	static const char *const begins[] = {WRITE_END, READ_END, SOCKET_END, SEVERAL_ENDS,
+					     LOCKED_BY};
 	size_t type = strcspn(text, ",: /");
 
 	if (text_begins(text + type, DESCRIPTOR_AFTER " "))
@@ -274,6 +316,20 @@ bool pipe_end_is_shared(const char *text)
 	const char *holders = holders_in(text);
 
 	return holders && strstr(holders, AND_DESCENDANTS);
+}
+
+bool pipe_end_is_stopped(const char *text)
+{
+	const char *holders = holders_in(text);
+
+	return holders && (strstr(holders, IS_STOPPED) || strstr(holders, ARE_STOPPED));
+}
+
+uint32_t pipe_end_unread(const char *text)
+{
+	const char *holders = holders_in(text);
+
+	return holders ? descriptor_unread(holders) : 0;
 }
 
 uint32_t pipe_end_process(const char *text)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which processes hold the other end of a pipe, named or not, or the lock of a file. The kernel
+ * Which processes hold the other end of a pipe, named or not, or of a Unix socket, or the lock of a
+ * file. The kernel
  * keeps no list of them, so the descriptors of all processes are searched. A descriptor that is
  * only on its way in a socket's message, or registered with io_uring, is not seen.
  */
@@ -17,14 +18,17 @@
 
 #define PIPE_HOLDERS 16 /* so many are known */
 
-/* An end of a pipe, or the lock of a file, and who holds it. */
+/* An end of a pipe, a Unix socket, or the lock of a file, and who holds it. */
 struct pipe_end {
 	struct file_key key;
 	struct awaited_lock lock; /* if that is wanted, it is no end of a pipe */
-	bool write;               /* the end to write to; otherwise the one to read from */
+	bool socket;
+	uint32_t unread; /* of a socket: bytes that it has got and that were not read */
+	bool write;      /* the end to write to; otherwise the one to read from */
 	/* Of a lock: the first holder is an ancestor of all others, which have inherited it. False
 	 * as well if there was no time to look. */
 	bool family;
+	bool stopped;   /* all of them are, when they are found */
 	uint32_t count; /* of processes that hold it */
 	struct pipe_holder {
 		pid_t pid;
@@ -33,8 +37,8 @@ struct pipe_end {
 	pid_t last; /* the one found last */
 };
 
-/* Gets the end opposite to an open descriptor of a process. False: that is no pipe, or it is open
- * for both. */
+/* Gets the end opposite to an open descriptor of a process. False: that is no pipe, or one that is
+ * open for both, and no Unix socket that is connected (unix_peer_internal.h). */
 bool pipe_end_opposite(struct pipe_end *end, pid_t pid, int fd);
 
 /* Finds the processes that hold these ends. False: some process could not be read until then, so
@@ -42,9 +46,10 @@ bool pipe_end_opposite(struct pipe_end *end, pid_t pid, int fd);
  * does not show, are missing all the same. */
 bool pipe_ends_find(struct pipe_end *ends, size_t count, uint64_t until_ns);
 
-/* Writes "write end of process 4711, sh", "write end of 2 processes: sh (4711), cat (4712)",
- * "locked by process 4711, sh", or "locked by process 4711, flock, and its descendants sh (4712)";
- * "": nobody holds it. */
+/* Writes "write end of process 4711, sh", "other end of process 4711, sh", "write end of 2
+ * processes: sh (4711), cat (4712)", "locked by process 4711, sh", or "locked by process 4711,
+ * flock, and its descendants sh (4712)", with ", which is stopped" or ", which are stopped", or of
+ * a socket ", with 12 bytes unread" behind it; "": nobody holds it. */
 void pipe_end_describe(char *text, size_t size, const struct pipe_end *end);
 
 /* The same for the pipes among the descriptors that a thread polls: "other ends of process 4711,
@@ -61,5 +66,9 @@ bool pipe_end_is_described(const char *text);
 uint32_t pipe_end_process(const char *text);
 /* Whether that process has descendants that hold the same. */
 bool pipe_end_is_shared(const char *text);
+/* Whether all processes in such a text are stopped, known or not. */
+bool pipe_end_is_stopped(const char *text);
+/* The bytes that those of a socket have got and not read; 0: none, or it is another text. */
+uint32_t pipe_end_unread(const char *text);
 
 #endif

@@ -218,9 +218,15 @@ static struct why_verdict at_peer(struct why_walk *walk, struct why_blocked *blo
 					       owner_is_old(walk->model, peer, wait)
 				       ? WHY_GRADE_CERTAIN
 				       : WHY_GRADE_LIKELY;
-	struct why_verdict verdict = socket ? why_blocked_for_answer(walk, blocked) : WHY_UNDECIDED;
+	struct why_verdict verdict = WHY_UNDECIDED;
 
 	step->by = peer;
+	if (socket && alone)
+		verdict = why_blocked_at_unread(walk, blocked, peer);
+	if (verdict.kind != WHY_VERDICT_NONE)
+		return verdict;
+	if (socket)
+		verdict = why_blocked_for_answer(walk, blocked);
 	step->owned = blocked->interval->open && (alone || verdict.kind != WHY_VERDICT_NONE);
 	if (verdict.kind != WHY_VERDICT_NONE)
 		return earlier_or(walk, blocked, verdict);
@@ -333,6 +339,18 @@ static struct why_verdict at_last_thread(struct why_walk *walk, struct why_block
 }
 
 #define UNACCEPTED_TEXT "the server had not accepted the connection when the capture ended"
+#define OWN_UNACCEPTED_TEXT                                                                        \
+	"it listens there itself, and has no other thread to accept the connection"
+
+/* Whether the server of a connection is the process of its client, which has one thread. */
+static bool is_own_server(struct why_walk *walk, const struct why_blocked *blocked)
+{
+	const struct model_thread *threads = walk->model->threads.data;
+	uint32_t server = why_socket_server(walk, blocked->facts.object);
+
+	return server != MODEL_NONE && threads[server].pid == threads[blocked->thread].pid &&
+	       why_is_only_thread(walk, blocked->thread);
+}
 
 /* The connection is in the queue of the socket that listens: what its server does meanwhile keeps
  * it there. */
@@ -341,6 +359,8 @@ static struct why_verdict at_unaccepted(struct why_walk *walk, struct why_blocke
 	const struct store_object *object = blocked->facts.object;
 	struct why_step *step = &walk->path[walk->depth - 1];
 	char text[sizeof(((struct descriptor *)NULL)->detail) + 96];
+	const char *says;
+	bool own;
 	int len;
 
 	if (!blocked->interval->open || !wait_may_be_at_socket(blocked->kind) ||
@@ -349,8 +369,10 @@ static struct why_verdict at_unaccepted(struct why_walk *walk, struct why_blocke
 	len = snprintf(text, sizeof(text), "%.48s (%s" DESCRIPTOR_UNACCEPTED ")", object->name,
 		       object->detail);
 	blocked->object = strtab_put(walk->why->texts, text, (size_t)len);
-	step->by = why_socket_other_server(walk, object, blocked->thread);
-	step->meaning = strtab_put(walk->why->texts, UNACCEPTED_TEXT, strlen(UNACCEPTED_TEXT));
+	own = is_own_server(walk, blocked);
+	says = own ? OWN_UNACCEPTED_TEXT : UNACCEPTED_TEXT;
+	step->by = own ? blocked->thread : why_socket_other_server(walk, object, blocked->thread);
+	step->meaning = strtab_put(walk->why->texts, says, strlen(says));
 	if (step->by == MODEL_NONE || !why_is_only_thread(walk, step->by) ||
 	    why_walk_is_on_path(walk, step->by))
 		return why_blocked_end(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY, step->by);
@@ -462,7 +484,11 @@ static struct why_verdict by_other_end(struct why_walk *walk, struct why_blocked
 	if (verdict.kind == WHY_VERDICT_NONE)
 		verdict = at_unaccepted(walk, blocked);
 	if (verdict.kind == WHY_VERDICT_NONE)
+		verdict = why_blocked_at_gone(walk, blocked);
+	if (verdict.kind == WHY_VERDICT_NONE)
 		verdict = at_held(walk, blocked);
+	if (verdict.kind == WHY_VERDICT_NONE)
+		verdict = why_blocked_at_stopped_holders(walk, blocked);
 	if (verdict.kind == WHY_VERDICT_NONE)
 		verdict = at_unconnected(walk, blocked);
 	if (verdict.kind == WHY_VERDICT_NONE)

@@ -114,6 +114,17 @@ struct why_verdict why_blocked_polled_device(struct why_walk *walk, struct why_b
 struct why_verdict why_blocked_as_earlier(const struct why_walk *walk,
 					  const struct why_blocked *blocked);
 
+/* What is known of the other end of a pipe or connection when the capture ends and the wait goes
+ * on; in why_other_end.c. Undecided if it is not so. */
+/* All processes that hold the other end, or the lock of the file, are stopped, recorded or not. */
+struct why_verdict why_blocked_at_stopped_holders(struct why_walk *walk,
+						  const struct why_blocked *blocked);
+/* The other end has gone, but has not closed the connection: nothing comes any more. */
+struct why_verdict why_blocked_at_gone(struct why_walk *walk, struct why_blocked *blocked);
+/* `peer`, the only thread at the other end, polls and has not read what it has got. */
+struct why_verdict why_blocked_at_unread(struct why_walk *walk, struct why_blocked *blocked,
+					 uint32_t peer);
+
 /* The sleep, if the thread polls; in why_polling.c. */
 struct why_polls why_polls_of(const struct why_walk *walk, const struct why_blocked *blocked);
 /* Text of the program's own lock that it waits for, if its functions show that; 0: they do not. In

@@ -2,9 +2,32 @@
 /* A wait that goes on when the capture ends, as the thread's earlier ones. */
 #include "analyze/why/cause/why_blocked_internal.h"
 
+#include <string.h>
+
 #include "analyze/why/lookup/why_at_end.h"
 #include "analyze/why/parts/why_connections.h"
 #include "analyze/why/parts/why_sums.h"
+#include "util/text.h"
+
+/* The length of "pipe:[4711]" at the begin of "pipe:[4711] (write end of …)"; 0: the text begins
+ * with no inode. */
+static size_t inode_len(const char *text)
+{
+	size_t len = strcspn(text, ":");
+
+	if (!text_begins(text + len, ":["))
+		return 0;
+	len += strlen(":[");
+	return len + strspn(text + len, "0123456789");
+}
+
+/* Whether both are the same pipe or socket. Only an open wait has who holds its other end. */
+static bool is_same_inode(const char *a, const char *b)
+{
+	size_t len = inode_len(a);
+
+	return len && len == inode_len(b) && !memcmp(a, b, len) && a[len] == ']' && b[len] == ']';
+}
 
 /* A client has another connection for each request. */
 static bool is_same_object(const struct why_walk *walk, uint32_t a, uint32_t b)
@@ -13,6 +36,8 @@ static bool is_same_object(const struct why_walk *walk, uint32_t a, uint32_t b)
 
 	if (a == b)
 		return a;
+	if (is_same_inode(strtab_get(walk->why->texts, a), strtab_get(walk->why->texts, b)))
+		return true;
 	server = why_connections_to(walk->why->texts, a);
 	return server && server == why_connections_to(walk->why->texts, b);
 }

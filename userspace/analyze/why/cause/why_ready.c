@@ -15,7 +15,7 @@
 static const struct {
 	uint32_t hint;
 	const char *name; /* a part of that file's name */
-} done_by[] = {{WHY_HINT_SOCKET, DESCRIPTOR_SOCKET}, {WHY_HINT_TIMER, "[timerfd]"}};
+} done_by[] = {{WHY_HINT_SOCKET, DESCRIPTOR_SOCKET}, {WHY_HINT_TIMER, DESCRIPTOR_TIMER_KIND}};
 
 /* True: the stack of the wake-up shows that something else woke the thread, such as its timeout.
  * The file became ready later, while the thread waited for a CPU. */

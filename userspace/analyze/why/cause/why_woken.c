@@ -261,7 +261,8 @@ bool why_blocked_polls_timer(const struct why_blocked *blocked)
 	const struct store_object *object = blocked->facts.object;
 
 	return blocked->kind == WAIT_POLL && object &&
-	       (strstr(object->detail, "[timerfd]") || strstr(object->name, "[timerfd]"));
+	       (strstr(object->detail, DESCRIPTOR_TIMER_KIND) ||
+		strstr(object->name, DESCRIPTOR_TIMER_KIND));
 }
 
 /* Whether a thread on the path waited at the other end of the connection, and no longer when this

@@ -40,12 +40,14 @@ static const char *awaited_detail(const struct model *model, const struct model_
 }
 
 /* The only thread of the only process that holds what a wait is for; MODEL_NONE: it is not known.
- */
+ * Who waits at a socket may have a timeout there, or nothing to do. */
 static uint32_t holder_of(const struct model *model, const struct map *only,
 			  const struct model_open_wait *wait)
 {
 	const struct store_object *object = store_reader_object(model->reader, wait->object);
-	uint32_t number = pipe_end_process(awaited_detail(model, wait));
+	uint32_t number = object && !descriptor_is_socket(object->name)
+				  ? pipe_end_process(object->detail)
+				  : 0;
 
 	return number ? only_thread(only, store_pid_of(store_pid_host(object->pid), number))
 		      : MODEL_NONE;

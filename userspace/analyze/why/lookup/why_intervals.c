@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "target/elf/request_site.h"
 #include "util/memory.h"
 #include "util/search.h"
 #include "util/syscall_names.h"
@@ -388,7 +389,7 @@ static bool waits_since(const struct why_intervals *intervals, uint32_t thread, 
  * several requests before it begins with the first one. */
 static bool executes_at_once(const struct model *model, uint32_t span)
 {
-	return !strncmp(model_site(model, model->spans.data[span].site)->name, "RESP", 4);
+	return request_site_command(model_site(model, model->spans.data[span].site));
 }
 
 bool why_intervals_doubts(const struct why_intervals *intervals, uint32_t thread, uint32_t span,

@@ -99,12 +99,20 @@ static uint32_t network_of(const struct why_walk *walk, const struct store_objec
 	return process == MAP_NONE ? 0 : walk->model->processes.data[process].network;
 }
 
+/* Whether an object has only the ends of a socket, and what is said of it when the capture ends. */
+static bool has_no_process(const struct store_reader *reader, uint32_t number)
+{
+	return !store_reader_object(reader, number)->pid;
+}
+
 static int by_ends(const void *left, const void *right, void *arg)
 {
 	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
 	struct ends first = ends_of(arg, a), second = ends_of(arg, b);
 	int order = compare(&first, &second, false);
 
+	if (!order)
+		order = has_no_process(arg, a) - has_no_process(arg, b);
 	return order ? order : a < b ? -1 : a > b;
 }
 
@@ -342,7 +350,10 @@ static bool is_before(const struct store_reader *reader, uint32_t socket, const 
 /* The same for connections of one server, all of which have to be of one process. */
 #define SERVED_MAX 4096
 
-uint32_t why_socket_other_end(struct why_walk *walk, const struct store_object *object)
+/* The socket at the other end of a connection of which `is` holds; NULL: any. A capture may
+ * describe it several times. */
+static uint32_t other_end_that(struct why_walk *walk, const struct store_object *object,
+			       bool (*is)(const char *detail))
 {
 	const struct store_reader *reader = walk->model->reader;
 	struct ends wanted, ends;
@@ -355,22 +366,47 @@ uint32_t why_socket_other_end(struct why_walk *walk, const struct store_object *
 			    socket_before(walk, walk->sockets.data[i], &wanted));
 	for (size_t i = first; i < walk->sockets.len && i - first < SERVED_MAX; i++) {
 		uint32_t socket = walk->sockets.data[i];
+		const struct store_object *end = store_reader_object(reader, socket);
 
 		ends = ends_of(reader, socket);
 		if (compare(&ends, &wanted, true))
 			break;
-		if (may_be_reached(walk, object, store_reader_object(reader, socket)))
+		if (may_be_reached(walk, object, end) && (!is || is(end->detail)))
 			return socket;
 	}
 	return MODEL_NONE;
 }
 
+uint32_t why_socket_other_end(struct why_walk *walk, const struct store_object *object)
+{
+	return other_end_that(walk, object, NULL);
+}
+
 bool why_is_unaccepted(struct why_walk *walk, const struct store_object *object)
 {
-	uint32_t other = object ? why_socket_other_end(walk, object) : MODEL_NONE;
+	return object && other_end_that(walk, object, descriptor_is_unaccepted) != MODEL_NONE;
+}
 
-	return other != MODEL_NONE &&
-	       descriptor_is_unaccepted(store_reader_object(walk->model->reader, other)->detail);
+bool why_is_gone(struct why_walk *walk, const struct store_object *object)
+{
+	return object && other_end_that(walk, object, descriptor_is_gone) != MODEL_NONE;
+}
+
+static bool has_unread(const char *detail)
+{
+	return descriptor_unread(detail);
+}
+
+uint32_t why_socket_unread(struct why_walk *walk, const struct store_object *object)
+{
+	uint32_t bytes = pipe_end_unread(object->detail), other;
+
+	if (bytes)
+		return bytes;
+	other = other_end_that(walk, object, has_unread);
+	return other == MODEL_NONE
+		       ? 0
+		       : descriptor_unread(store_reader_object(walk->model->reader, other)->detail);
 }
 
 /* Whether the socket at an index of `owned` comes before those of a process with these ends. */

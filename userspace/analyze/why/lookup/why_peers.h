@@ -32,6 +32,11 @@ bool why_is_terminal(const struct store_object *object);
 bool why_may_be_remote(const struct store_object *object);
 /* Whether the server at the other end had not accepted the connection when the capture ended. */
 bool why_is_unaccepted(struct why_walk *walk, const struct store_object *object);
+/* Whether a connection within this machine had no other end any more when the capture ended. */
+bool why_is_gone(struct why_walk *walk, const struct store_object *object);
+/* The bytes that the process at the other end of a connection, or of a Unix socket, had got and not
+ * read when the capture ended; 0: none, or unknown. */
+uint32_t why_socket_unread(struct why_walk *walk, const struct store_object *object);
 /* The number of the socket at the other end; MODEL_NONE: it is not known. */
 uint32_t why_socket_other_end(struct why_walk *walk, const struct store_object *object);
 /* The socket of a process that is described so, but TCP may have sent its SYN again more or less

@@ -41,7 +41,8 @@ const struct store_object *why_epoll_connection(struct why_walk *walk,
 	const char *at = epoll->detail, *name = DESCRIPTOR_SOCKET "[";
 
 	/* The inodes in the text are those of the host. */
-	if (walk->model->host_count > 1 || strlen(at) > WATCHED_MAX)
+	if (walk->model->host_count > 1 || strlen(at) > WATCHED_MAX ||
+	    strstr(at, DESCRIPTOR_TIMER_KIND))
 		return NULL;
 	while ((at = strstr(at, name))) {
 		uint32_t number;

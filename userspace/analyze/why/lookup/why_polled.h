@@ -10,8 +10,9 @@
 const struct store_object *why_polled_connection(const struct why_walk *walk,
 						 const struct store_object *list);
 /* The connection of a client that an epoll watches, if it is the only one of TCP there to another
- * process, and no socket listens. What the capture has no address of is none: those of TCP have one
- * if the epoll watches them when the capture ends. NULL: it is not so. */
+ * process, and no socket listens. With a timer the client may wait for that. What the capture has
+ * no address of is none: those of TCP have one if the epoll watches them when the capture ends.
+ * NULL: it is not so. */
 const struct store_object *why_epoll_connection(struct why_walk *walk,
 						const struct store_object *epoll);
 
