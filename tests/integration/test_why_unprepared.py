@@ -379,7 +379,7 @@ def test_parked_goroutines_leave_the_threads_of_the_runtime_idle(first_cause, la
         subprocess.run(["strip", "-o", tmp_path / "parked", parked], check=True)
         parked = tmp_path / "parked"
     cause, grade, culprit = first_cause(launch(parked, "sleep"))
-    assert (cause, grade) == ("idle", "likely")
+    assert (cause, grade) == ("unknown", "unknown")  # they may be blocked as well
     assert culprit.startswith("no goroutine can run, until a timer of Go's runtime")
 
 
