@@ -9,8 +9,9 @@
 /* Explains blocked time. */
 struct why_verdict why_blocked_verdict(struct why_walk *walk, const struct why_stretch *stretch);
 
-/* If a Go program was idle nearly all the time, `whole_ns`, and no client ended that, makes the
- * part unknown: a timer's goroutine hides others that are blocked, as in a deadlock. */
-void why_go_doubt(struct why_walk *walk, struct why_part *part, uint64_t whole_ns);
+/* If a Go program hardly ran, and nearly all of its waits were idle until something else than a
+ * client ended that, makes these unknown: a timer's goroutine hides others that are blocked, as in
+ * a deadlock. */
+void why_go_doubt(struct why_walk *walk, const struct why_instance *instance);
 
 #endif

@@ -144,15 +144,36 @@ static struct why_verdict at_program(struct why_walk *walk, struct why_blocked *
 	}
 }
 
-void why_go_doubt(struct why_walk *walk, struct why_part *part, uint64_t whole_ns)
+/* Whether the program as a whole had nothing to run, and no client ended that. */
+static bool is_unserved(const struct why_walk *walk, const struct why_part *part)
 {
-	if (part->cause != WHY_IDLE || part->ns < whole_ns - whole_ns / WHY_IDLE_PARTS ||
-	    text_begins(strtab_get(walk->why->texts, part->object), CLIENT_TEXT))
+	return part->cause == WHY_IDLE &&
+	       !text_begins(strtab_get(walk->why->texts, part->object), CLIENT_TEXT);
+}
+
+void why_go_doubt(struct why_walk *walk, const struct why_instance *instance)
+{
+	uint64_t whole_ns = instance->to_ts - instance->from_ts, idle_ns = 0;
+	uint64_t blocked_ns = instance->blocked_ns;
+
+	for (size_t i = 0; i < walk->sums.len; i++)
+		if (is_unserved(walk, &walk->sums.data[i].part))
+			idle_ns += walk->sums.data[i].part.ns;
+	if (instance->running_ns > whole_ns / WHY_IDLE_PARTS ||
+	    idle_ns < blocked_ns - blocked_ns / WHY_IDLE_PARTS)
 		return;
-	part->cause = WHY_UNKNOWN;
-	part->grade = WHY_GRADE_UNKNOWN;
-	part->idle = false;
-	part->object = why_blocked_object_with(walk, part->object, MAY_BE_BLOCKED_TEXT);
+	for (size_t i = 0; i < walk->sums.len; i++) {
+		struct why_sum *sum = &walk->sums.data[i];
+
+		if (!is_unserved(walk, &sum->part))
+			continue;
+		sum->part.cause = WHY_UNKNOWN;
+		sum->part.idle = false;
+		sum->part.object =
+			why_blocked_object_with(walk, sum->part.object, MAY_BE_BLOCKED_TEXT);
+		memset(sum->grade_ns, 0, sizeof(sum->grade_ns));
+		sum->grade_ns[WHY_GRADE_UNKNOWN] = sum->part.ns;
+	}
 }
 
 /* Other programs wait for this one, whose goroutine waits for a timer. Which thread of the runtime

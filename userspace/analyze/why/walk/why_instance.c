@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "analyze/why/await/why_await.h"
-#include "analyze/why/cause/why_blocked.h"
 #include "analyze/why/cause/why_pressure.h"
 #include "analyze/why/lookup/why_at_end.h"
 #include "analyze/why/lookup/why_full_pool.h"
@@ -656,7 +655,8 @@ static void set_kin(struct why_sum *sum)
 	}
 }
 
-static void finish(struct why_walk *walk, struct why_sum *sum, const struct why_instance *instance)
+static void finish(const struct why_walk *walk, struct why_sum *sum,
+		   const struct why_instance *instance)
 {
 	/* We can only guess when the span moved to the other thread. */
 	bool elsewhere = instance->ended_by != MODEL_NONE;
@@ -670,8 +670,6 @@ static void finish(struct why_walk *walk, struct why_sum *sum, const struct why_
 		sum->part.polls = (struct why_polls){0};
 	if (doubtful && sum->part.grade == WHY_GRADE_CERTAIN)
 		sum->part.grade = WHY_GRADE_LIKELY;
-	if (instance->program)
-		why_go_doubt(walk, &sum->part, instance->to_ts - instance->from_ts);
 	sum->part.neighbour = why_neighbours_most(walk, sum);
 	if (sum->part.cause == WHY_RUNNING && sum->part.thread == instance->thread)
 		sum->part.signals = why_signals_of(walk, instance->thread, instance->from_ts,
