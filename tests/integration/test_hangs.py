@@ -124,7 +124,7 @@ def test_a_lock_held_by_a_sleeper_is_the_sleep(hang):
     assert owner(found["waiter"]) == "sleeper" and found["waiter"]["deadlock"] is None
 
 
-@pytest.mark.parametrize("mode", ["ended", "orphan"])
+@pytest.mark.parametrize("mode", ["ended", "orphan", "reaped"])
 def test_a_mutex_whose_owner_has_ended_is_never_released(hang, waffle, mode):
     path, answer = hang(mode, ["waiter"])
     wait = waits(answer)["waiter"]
@@ -712,6 +712,31 @@ def test_a_wait_for_a_file_lock_from_before_the_capture_goes_on_with_its_holder(
     first = next(line for line in text.splitlines() if line.startswith("   1. "))
     assert first.split()[5:7] == ["sleep", "likely"] and f"({holder.pid})" in first, text
     assert re.search(rf"{own} \(\w+, locked by process {holder.pid}, .* ← not ended by \S+ \({holder.pid}\), which", text), text
+
+
+TWO_READERS = """
+import fcntl, sys
+file = open(sys.argv[1], "r+")
+fcntl.lockf(file, fcntl.LOCK_SH)
+print("ready", flush=True)
+sys.stdin.readline()
+fcntl.lockf(file, fcntl.LOCK_EX)
+"""
+
+
+def test_a_process_that_waits_to_write_a_file_does_not_wait_for_its_own_lock_to_read_it(waffle, start, tmp_path):
+    file = tmp_path / "prices"
+    file.touch()
+    holder, waiter = (start(sys.executable, "-c", TWO_READERS, file) for _ in range(2))
+    for program in (holder, waiter):
+        program.until("ready")
+    waiter.say("go on")
+    time.sleep(0.3)
+    path = waffle.path()
+    waffle.ok("attach", "--pid", waiter.pid, "--duration", "300ms", "-o", path, "--no-report")
+    text = waffle.ok("why", path).stdout
+    assert re.search(rf"blocked in fcntl on {file} \(\w+, locked by process {holder.pid}, ", text), text
+    assert "deadlock" not in text
 
 
 FULL_PIPES = """

@@ -297,6 +297,13 @@ static void test_the_lock_of_a_file_has_the_processes_with_that_open_file(void *
 		 child);
 	assert_string_equal(text, expected);
 	assert_int_equal(pipe_end_process(text), getpid());
+	/* The next one to ask is a holder itself. */
+	pipe_end_leave_out(&end[0], child, UINT64_MAX);
+	pipe_end_describe(text, sizeof(text), &end[0]);
+	snprintf(expected, sizeof(expected), "locked by process %d, %s", getpid(), comm);
+	assert_string_equal(text, expected);
+	pipe_end_leave_out(&end[0], child, UINT64_MAX);
+	assert_int_equal(end[0].count, 1);
 	end[0] = (struct pipe_end){.key = end[0].key, .lock = end[0].lock};
 	close(mine);
 	assert_true(pipe_ends_find(end, 2, clock_monotonic_ns() + 10000000000ull));

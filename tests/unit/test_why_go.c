@@ -449,25 +449,29 @@ static void test_a_program_without_work_names_what_ends_that(void **state)
 {
 	static const struct {
 		struct wait wait;
-		const char *cause, *object;
+		const char *cause, *grade, *object;
 	} rows[] = {
 		{{.syscall = NR_EPOLL_WAIT,
 		  .arg = EPOLL,
 		  .stack = POLLS,
 		  .flags = HARD,
 		  .object = POLLER},
-		 "idle",
+		 "unknown",
+		 "unknown",
 		 "no goroutine can run, until a timer of Go's runtime (time.Sleep, a ticker, a "
-		 "timeout) ends"},
+		 "timeout) ends: goroutines may wait for work, or be blocked"},
 		{{.syscall = NR_EPOLL_WAIT, .arg = EPOLL, .stack = POLLS, .flags = HARD},
-		 "idle",
-		 "no goroutine can run, until an interrupt: a timer, or the network"},
+		 "unknown",
+		 "unknown",
+		 "no goroutine can run, until an interrupt: a timer, or the network: goroutines "
+		 "may wait for work, or be blocked"},
 		{{.syscall = NR_EPOLL_WAIT,
 		  .arg = EPOLL,
 		  .stack = POLLS,
 		  .flags = HARD,
 		  .object = OWN_END},
 		 "socket",
+		 "likely",
 		 "socket:[701] (tcp " CLIENT " <-> " SERVER ")"},
 	};
 
@@ -483,9 +487,27 @@ static void test_a_program_without_work_names_what_ends_that(void **state)
 		waits(&capture, 1010, 2, 12, 0, S, NR_FUTEX, PARK, FUTEX_MUTEX, 0);
 		wait_add(&capture, &wait);
 		why = ask_program(&capture);
-		check_part(why, 0, rows[i].cause, 960, 0, "likely", rows[i].object);
+		check_part(why, 0, rows[i].cause, 960, 0, rows[i].grade, rows[i].object);
 		done(&capture, why);
 	}
+}
+
+static void test_a_program_that_works_as_well_is_idle_in_between(void **state)
+{
+	const struct wait wait = {1200, 1980, NR_EPOLL_WAIT, EPOLL, POLLS, 0, HARD, POLLER};
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin_program(&capture, CLIENT, SERVER);
+	waits(&capture, 1010, 2, 12, 0, S, NR_FUTEX, PARK, FUTEX_MUTEX, 0);
+	wait_add(&capture, &wait);
+	why = ask_program(&capture);
+	check_part(why, 0, "running", 220, CAPTURE_PID, "likely", "");
+	check_part(why, 1, "idle", 780, 0, "likely",
+		   "no goroutine can run, until a timer of Go's runtime (time.Sleep, a ticker, a "
+		   "timeout) ends");
+	done(&capture, why);
 }
 
 /* A goroutine is blocked in a system call from 1200 to 1700, and the poller in vain. */
@@ -715,6 +737,7 @@ int main(void)
 		cmocka_unit_test(
 			test_only_threads_of_the_time_count_and_more_than_the_limit_are_unknown),
 		cmocka_unit_test(test_a_program_without_work_names_what_ends_that),
+		cmocka_unit_test(test_a_program_that_works_as_well_is_idle_in_between),
 		cmocka_unit_test(test_a_device_comes_before_idle_threads),
 		cmocka_unit_test(test_who_waits_for_a_program_waits_for_its_device),
 		cmocka_unit_test(test_in_a_span_the_last_answer_of_a_server_counts),

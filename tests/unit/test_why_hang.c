@@ -275,6 +275,8 @@ static const struct stack_frame stacks[][3] = {
 	 PYTHON("take", "/srv/app.py")},
 	{NATIVE("__GI___lll_lock_wait"), NATIVE("pthread_mutex_lock"), NATIVE("bump")},
 	{NATIVE("pthread_cond_timedwait"), NATIVE("MDL_wait::timed_wait(…)")},
+	{NATIVE("pthread_cond_wait"), NATIVE("c10d::Reducer::finalize_backward()")},
+	{NATIVE("pthread_cond_wait"), NATIVE("c10d::ProcessGroupGloo::runLoop(int)")},
 };
 enum {
 	SLEEPS,
@@ -297,7 +299,9 @@ enum {
 	PY_NAMELESS_SHARED_LOCK,
 	PY_SHARED_WAIT,
 	MUTEX,
-	METADATA
+	METADATA,
+	RANKS,
+	RANK_LOOP
 };
 
 static void frames(void *arg, uint32_t stack, stack_frame_fn each, void *each_arg)
@@ -1456,6 +1460,66 @@ static void test_a_poll_of_one_connection_goes_on_with_the_server_and_its_lock(v
 	}
 }
 
+static void socket_add(struct capture *capture, uint32_t pid, uint64_t ino, const char *detail)
+{
+	const struct store_object add = {
+		.pid = pid, .ino = ino, .name = "socket:[1]", .detail = detail};
+	struct error err = ERROR_INIT;
+
+	capture_must(store_writer_add_object(capture->writer, &add, &err), err);
+}
+
+/* Thread 10 waits for other ranks. Thread 20 sleeps, or waits as its stack shows, and so does 21 of
+ * the same process, to which the first one has a connection. */
+static void test_a_rank_waits_for_the_only_one_that_is_in_no_collective(void **state)
+{
+	static const struct {
+		uint32_t main, other;
+		bool connected;
+		uint32_t culprit;
+		const char *cause, *object;
+	} rows[] = {
+		{0, RANK_LOOP, true, 20, "sleep", ""},
+		{0, RANK_LOOP, false, 0, "collective", "the other ranks in a collective"},
+		{0, CONDITION, true, 0, "collective", "the other ranks in a collective"},
+		{RANKS, RANK_LOOP, true, 0, "collective", "the other ranks in a collective"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		const struct hung hung[] = {
+			{.tid = 10, .pid = 10, .stack = RANKS, .syscall = NR_FUTEX, .lock = 0x7000},
+			{.tid = 20,
+			 .pid = 20,
+			 .stack = rows[i].main,
+			 .syscall = rows[i].main ? NR_FUTEX : NR_NANOSLEEP},
+			{.tid = 21, .pid = 20, .stack = rows[i].other, .syscall = NR_FUTEX}};
+		struct capture capture;
+		struct why_hangs hangs;
+		struct why *why;
+
+		capture_begin(&capture, true);
+		stacks_add(&capture);
+		process_add(&capture, 10, 1, "t");
+		process_add(&capture, 20, 1, "t");
+		named(&capture, 21, 20, "t");
+		socket_add(&capture, 10, 1, "tcp 127.0.0.1:5 <-> 127.0.0.1:6");
+		if (rows[i].connected)
+			socket_add(&capture, 20, 2, "tcp 127.0.0.1:6 <-> 127.0.0.1:5");
+		for (size_t k = 0; k < LENGTH(hung); k++)
+			hang_add(&capture, &hung[k]);
+		why = ask(&capture, END_TS,
+			  &(struct why_query){.tid = 10, .to_ts = END_TS, .names = &names});
+		check_part(why, 0, rows[i].cause, END_TS - CAPTURE_START, rows[i].culprit, "likely",
+			   rows[i].object);
+		why_hangs_find(&hangs, capture.model, &names);
+		assert_int_equal(waiter(capture.model, &hangs.waits.data[0]), 10);
+		assert_true(hangs.waits.data[0].stuck);
+		why_hangs_free(&hangs);
+		done(&capture, why);
+	}
+}
+
 /* A poll() of pipes whose other ends one process holds goes on with that process, if it is traced.
  * One of other lists says what it polls. */
 static void test_a_poll_of_pipes_goes_on_with_the_process_at_all_other_ends(void **state)
@@ -2183,6 +2247,7 @@ int main(void)
 		cmocka_unit_test(test_a_wait_goes_on_with_the_only_other_thread_that_hangs),
 		cmocka_unit_test(
 			test_a_poll_of_one_connection_goes_on_with_the_server_and_its_lock),
+		cmocka_unit_test(test_a_rank_waits_for_the_only_one_that_is_in_no_collective),
 		cmocka_unit_test(test_a_poll_of_pipes_goes_on_with_the_process_at_all_other_ends),
 		cmocka_unit_test(test_processes_may_wait_for_each_other_at_files),
 		cmocka_unit_test(test_a_wait_for_the_lock_of_a_file_goes_on_with_its_holder),

@@ -90,8 +90,9 @@ static void *ended_thread(void *arg)
 	return arg;
 }
 
-/* A child has ended with the lock, which lies in memory that both share, and is a zombie. */
-static void *orphan_thread(void *arg)
+/* A child has ended with the lock, which lies in memory that both share. `leave` is WNOWAIT if it
+ * stays a zombie. */
+static void orphan_wait(int leave)
 {
 	pthread_mutex_t *lock = mmap(NULL, sizeof(*lock), PROT_READ | PROT_WRITE,
 				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -107,9 +108,20 @@ static void *orphan_thread(void *arg)
 		pthread_mutex_lock(lock);
 		_exit(0);
 	}
-	waitid(P_PID, (id_t)child, &ended, WEXITED | WNOWAIT);
+	waitid(P_PID, (id_t)child, &ended, WEXITED | leave);
 	have_one("waiter");
 	pthread_mutex_lock(lock);
+}
+
+static void *orphan_thread(void *arg)
+{
+	orphan_wait(WNOWAIT);
+	return arg;
+}
+
+static void *reaped_thread(void *arg)
+{
+	orphan_wait(0);
 	return arg;
 }
 
@@ -160,6 +172,7 @@ static unsigned begin(const char *mode, void *(*threads[RING_MAX])(void *))
 		{"condition", 0, 1, {condition_thread}},
 		{"ended", 0, 2, {ended_thread, waiter_thread}},
 		{"orphan", 0, 1, {orphan_thread}},
+		{"reaped", 0, 1, {reaped_thread}},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

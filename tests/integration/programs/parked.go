@@ -29,7 +29,7 @@ func main() {
 	for i := 0; i < 100; i++ {
 		go func() {
 			for {
-				time.Sleep(30 * time.Millisecond)
+				time.Sleep(300 * time.Millisecond)
 			}
 		}()
 	}

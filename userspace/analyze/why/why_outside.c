@@ -3,9 +3,8 @@
 
 #include <string.h>
 
+#include "analyze/why/lookup/why_holder.h"
 #include "analyze/why/lookup/why_worker.h"
-#include "store/host.h"
-#include "target/process/pipe_ends.h"
 
 #define LEAST_PARTS 5
 
@@ -45,8 +44,7 @@ static uint32_t holder_of(const struct why *why, const struct why_part *part)
 		wait < model->waits.len
 			? store_reader_object(model->reader, model->waits.data[wait].object)
 			: NULL;
-	uint32_t number = object ? pipe_end_process(object->detail) : 0;
-	uint32_t pid = number ? store_pid_of(store_pid_host(object->pid), number) : 0;
+	uint32_t pid = why_holder_pid(object);
 	uint32_t process = pid ? map_get(&model->pids, pid) : MAP_NONE;
 	uint32_t main = process < model->processes.len ? model->processes.data[process].main_thread
 						       : MODEL_NONE;

@@ -183,6 +183,8 @@ struct why_walk {
 	struct map only_children; /* pid → main thread of its only child, or NO_PEER */
 	struct map killed; /* pid → main thread of its only child that a signal ended, or NO_PEER */
 	struct map killed_shared; /* such a thread → whether others show that it may have a lock */
+	struct map
+		missing_ranks; /* pid → main thread of the rank that it waits for (why_ranks.c) */
 	struct map sessions; /* of PostgreSQL (why_peers.c) → main thread of the only idle one, or
 				NO_PEER */
 	struct map askers;   /* pid → 1: it is the client of a connection */

@@ -69,6 +69,7 @@ struct open_waits {
 	struct processes *processes;
 	struct stacks *stacks;          /* NULL: frames of Python and Java are not named */
 	struct epoll_networks networks; /* for sockets that are being connected */
+	struct lock_memory memory;      /* for owners of locks that have ended */
 	VEC(struct open_wait) list;
 	VEC(struct pipe_end) pipes; /* other ends of what they wait for, and locks */
 };
@@ -397,7 +398,7 @@ static void owner_examine(struct open_waits *waits, struct open_wait *wait,
 	struct lock_owner lock;
 	struct open_wait *owner;
 
-	if (!lock_owner_find(&lock, image, &wait->halted))
+	if (!lock_owner_find(&lock, image, &wait->halted, &waits->memory))
 		return;
 	wait->lock.address = lock.address;
 	/* The owner counts only if the thread has not got the lock meanwhile. */
@@ -543,17 +544,22 @@ bool open_waits_examine(struct open_waits *waits)
 }
 
 /* Copies the other ends of the pipes among the descriptors of a wait that have holders. Returns
- * their number. */
+ * their number. A lock of fcntl(2) that the process has itself is not in its way: it asks for more
+ * of the file, or to write as well. */
 static uint32_t ends_of(const struct open_waits *waits, const struct open_wait *wait,
-			struct pipe_end ends[WAFFLE_POLLED_MAX])
+			uint64_t until_ns, struct pipe_end ends[WAFFLE_POLLED_MAX])
 {
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < awaited_known(&wait->awaited); i++) {
 		uint32_t pipe = wait->awaited.pipes[i];
 
-		if (pipe < waits->pipes.len && waits->pipes.data[pipe].count)
-			ends[count++] = waits->pipes.data[pipe];
+		if (pipe >= waits->pipes.len)
+			continue;
+		ends[count] = waits->pipes.data[pipe];
+		if (ends[count].lock.posix)
+			pipe_end_leave_out(&ends[count], (pid_t)wait->halted.tgid, until_ns);
+		count += ends[count].count > 0;
 	}
 	return count;
 }
@@ -561,6 +567,7 @@ static uint32_t ends_of(const struct open_waits *waits, const struct open_wait *
 int open_waits_pipes(const struct open_waits *waits,
 		     int (*found)(const struct open_wait_pipes *pipes, void *arg), void *arg)
 {
+	uint64_t until_ns = clock_monotonic_ns() + PIPES_NS;
 	int result = 0;
 
 	for (size_t i = 0; i < waits->list.len && !result; i++) {
@@ -573,7 +580,7 @@ int open_waits_pipes(const struct open_waits *waits,
 						.count = wait->awaited.count,
 						.own_count = wait->awaited.own,
 						.ends = ends,
-						.end_count = ends_of(waits, wait, ends)};
+						.end_count = ends_of(waits, wait, until_ns, ends)};
 
 		/* Else it may have got the lock before that was searched. */
 		if (wait->file.rec.kind == WAFFLE_REC_WAIT && pipes.end_count &&

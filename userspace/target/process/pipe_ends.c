@@ -174,6 +174,9 @@ static void family_find(struct pipe_end *end, uint64_t until_ns)
 {
 	struct pipe_holder *holders = end->holders, head;
 
+	end->family = false;
+	if (end->count < 2 || end->count > PIPE_HOLDERS)
+		return;
 	for (uint32_t i = 0; i < end->count && !end->family; i++) {
 		end->family = true;
 		for (uint32_t k = 0; k < end->count && end->family; k++)
@@ -196,6 +199,13 @@ static bool are_stopped(const struct pipe_end *end)
 	return all;
 }
 
+static void holders_judge(struct pipe_end *end, uint64_t until_ns)
+{
+	if (end->lock.wanted)
+		family_find(end, until_ns);
+	end->stopped = are_stopped(end);
+}
+
 bool pipe_ends_find(struct pipe_end *ends, size_t count, uint64_t until_ns)
 {
 	DIR *proc = opendir("/proc");
@@ -211,12 +221,23 @@ bool pipe_ends_find(struct pipe_end *ends, size_t count, uint64_t until_ns)
 	}
 	if (proc)
 		closedir(proc);
-	for (size_t i = 0; i < count; i++) {
-		if (ends[i].lock.wanted && ends[i].count > 1 && ends[i].count <= PIPE_HOLDERS)
-			family_find(&ends[i], until_ns);
-		ends[i].stopped = are_stopped(&ends[i]);
-	}
+	for (size_t i = 0; i < count; i++)
+		holders_judge(&ends[i], until_ns);
 	return all;
+}
+
+void pipe_end_leave_out(struct pipe_end *end, pid_t pid, uint64_t until_ns)
+{
+	uint32_t at = 0;
+
+	while (at < end->count && at < PIPE_HOLDERS && end->holders[at].pid != pid)
+		at++;
+	if (at == end->count || end->count > PIPE_HOLDERS)
+		return;
+	end->count--;
+	memmove(&end->holders[at], &end->holders[at + 1],
+		(end->count - at) * sizeof(*end->holders));
+	holders_judge(end, until_ns);
 }
 
 /* Prints "sh (4711), cat (4712), …", from one on. */

@@ -46,6 +46,10 @@ bool pipe_end_opposite(struct pipe_end *end, pid_t pid, int fd);
  * does not show, are missing all the same. */
 bool pipe_ends_find(struct pipe_end *ends, size_t count, uint64_t until_ns);
 
+/* Takes a process out of the holders of an end, unless there are too many to know all. The others
+ * are looked at again, until `until_ns`. */
+void pipe_end_leave_out(struct pipe_end *end, pid_t pid, uint64_t until_ns);
+
 /* Writes "write end of process 4711, sh", "other end of process 4711, sh", "write end of 2
  * processes: sh (4711), cat (4712)", "locked by process 4711, sh", or "locked by process 4711,
  * flock, and its descendants sh (4712)", with ", which is stopped" or ", which are stopped", or of

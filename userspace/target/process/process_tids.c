@@ -88,6 +88,36 @@ static ino_t pid_namespace(pid_t pid)
 	return stat(path, &status) ? 0 : status.st_ino;
 }
 
+/* Also if its mappings can't be read. */
+static bool has_mapped(pid_t pid, uint32_t dev, uint64_t ino)
+{
+	struct error err = ERROR_INIT;
+	struct mappings all = {.list = {0}};
+	bool found = process_mappings_all(&all, pid, &err) != 0;
+
+	for (size_t i = 0; !found && i < all.list.len; i++)
+		found = all.list.data[i].ino == ino && all.list.data[i].dev == dev;
+	mappings_free(&all);
+	return found;
+}
+
+bool process_has_mapped_elsewhere(uint32_t dev, uint64_t ino)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	bool found = !proc;
+
+	while (!found && (entry = readdir(proc))) {
+		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+		found = pid > 0 && !process_has_tid(pid, (uint32_t)pid) &&
+			has_mapped(pid, dev, ino) && !process_has_ended(pid);
+	}
+	if (proc)
+		closedir(proc);
+	return found;
+}
+
 /* The outermost process of a process's container, or of the machine. */
 static pid_t container_first(pid_t pid)
 {

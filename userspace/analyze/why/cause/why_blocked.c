@@ -494,6 +494,8 @@ static struct why_verdict by_other_end(struct why_walk *walk, struct why_blocked
 	if (verdict.kind == WHY_VERDICT_NONE)
 		verdict = at_child(walk, blocked);
 	if (verdict.kind == WHY_VERDICT_NONE)
+		verdict = why_blocked_for_ranks(walk, blocked);
+	if (verdict.kind == WHY_VERDICT_NONE)
 		verdict = at_last_thread(walk, blocked);
 	if (verdict.kind == WHY_VERDICT_NONE)
 		verdict = at_left_alone(walk, blocked);

@@ -159,6 +159,10 @@ struct why_verdict why_go_at_idle(struct why_walk *walk, struct why_blocked *blo
  * To be called when the wait is on the path. */
 bool why_go_is_any(struct why_walk *walk, const struct why_blocked *blocked);
 
+/* The wait goes on when the capture ends, and its functions show that it is for the other ranks in
+ * a collective. Otherwise undecided; in why_ranks.c. */
+struct why_verdict why_blocked_for_ranks(struct why_walk *walk, struct why_blocked *blocked);
+
 /* Sleeping, stopped, or held by waffle-bpf; in why_stopped.c. */
 struct why_verdict why_blocked_at_sleep(struct why_walk *walk, struct why_blocked *blocked);
 struct why_verdict why_blocked_at_stop(struct why_walk *walk, struct why_blocked *blocked);

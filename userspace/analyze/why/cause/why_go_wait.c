@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Waits of threads on which Go's runtime has nothing to run (why_go_idle.c): what they mean for the
  * thread, for the program as a whole, and for other programs that wait for it. */
+#include "analyze/why/cause/why_blocked.h"
 #include "analyze/why/cause/why_blocked_internal.h"
 
 #include <stdio.h>
@@ -8,11 +9,13 @@
 
 #include "analyze/why/lookup/why_go_idle.h"
 #include "analyze/why/lookup/why_peers.h"
+#include "analyze/why/parts/why_idle.h"
 #include "analyze/why/parts/why_sums.h"
 #include "analyze/why/why_verdict.h"
 #include "analyze/why/why_walk_types.h"
 #include "target/process/descriptors.h"
 #include "util/memory.h"
+#include "util/text.h"
 
 /* ---- one of many threads ---- */
 
@@ -60,6 +63,8 @@ static struct why_verdict end_idle(struct why_walk *walk, const struct why_block
 /* ---- the whole program ---- */
 
 #define PROGRAM_TEXT "no goroutine can run, "
+#define CLIENT_TEXT PROGRAM_TEXT "until a client of "
+#define MAY_BE_BLOCKED_TEXT "goroutines may wait for work, or be blocked"
 #define TIMER_TEXT "a timer of Go's runtime (time.Sleep, a ticker, a timeout)"
 
 static bool is_of_program(const struct why_walk *walk, const struct why_blocked *blocked)
@@ -98,8 +103,7 @@ static struct why_verdict end_served(struct why_walk *walk, const struct why_blo
 	int len = between ? (int)(between - socket->detail) : (int)strlen(socket->detail);
 	char text[256];
 
-	snprintf(text, sizeof(text), PROGRAM_TEXT "until a client of %.*s sends something", len,
-		 socket->detail);
+	snprintf(text, sizeof(text), CLIENT_TEXT "%.*s sends something", len, socket->detail);
 	return end_idle(walk, blocked, text);
 }
 
@@ -137,6 +141,38 @@ static struct why_verdict at_program(struct why_walk *walk, struct why_blocked *
 			       : verdict;
 	default:
 		return verdict;
+	}
+}
+
+/* Whether the program as a whole had nothing to run, and no client ended that. */
+static bool is_unserved(const struct why_walk *walk, const struct why_part *part)
+{
+	return part->cause == WHY_IDLE &&
+	       !text_begins(strtab_get(walk->why->texts, part->object), CLIENT_TEXT);
+}
+
+void why_go_doubt(struct why_walk *walk, const struct why_instance *instance)
+{
+	uint64_t whole_ns = instance->to_ts - instance->from_ts, idle_ns = 0;
+	uint64_t blocked_ns = instance->blocked_ns;
+
+	for (size_t i = 0; i < walk->sums.len; i++)
+		if (is_unserved(walk, &walk->sums.data[i].part))
+			idle_ns += walk->sums.data[i].part.ns;
+	if (instance->running_ns > whole_ns / WHY_IDLE_PARTS ||
+	    idle_ns < blocked_ns - blocked_ns / WHY_IDLE_PARTS)
+		return;
+	for (size_t i = 0; i < walk->sums.len; i++) {
+		struct why_sum *sum = &walk->sums.data[i];
+
+		if (!is_unserved(walk, &sum->part))
+			continue;
+		sum->part.cause = WHY_UNKNOWN;
+		sum->part.idle = false;
+		sum->part.object =
+			why_blocked_object_with(walk, sum->part.object, MAY_BE_BLOCKED_TEXT);
+		memset(sum->grade_ns, 0, sizeof(sum->grade_ns));
+		sum->grade_ns[WHY_GRADE_UNKNOWN] = sum->part.ns;
 	}
 }
 

@@ -98,14 +98,15 @@ static enum why_awaited python_awaited(const struct stack_functions *stack)
 	return WHY_AWAITS_LOCK;
 }
 
-/* The lock of the program's own that it waits for; NULL: none. A function of Python may show it. */
-static const char *program_lock(const struct stack_functions *stack)
+/* What the functions show, to which that of Python is added. */
+static const char *awaited_of(const struct stack_functions *stack,
+			      const char *(*awaited)(const char *const *, uint32_t))
 {
 	const char *functions[STACK_NAMES_FUNCTIONS + 1];
 
 	memcpy(functions, stack->functions, stack->count * sizeof(*functions));
 	functions[stack->count] = stack->python;
-	return why_lock_awaited(functions, stack->count + 1);
+	return awaited(functions, stack->count + 1);
 }
 
 enum why_awaited why_awaited_by(const struct model *model, struct stack_names *names,
@@ -118,11 +119,13 @@ enum why_awaited why_awaited_by(const struct model *model, struct stack_names *n
 	if (!names || !wait->user_stack)
 		return WHY_AWAITS_UNKNOWN;
 	stack_names_each(names, wait->user_stack, wait->ts, function_add, &stack);
-	lock = program_lock(&stack);
+	lock = awaited_of(&stack, why_lock_awaited);
 	if (lock)
 		return why_lock_is_shared(lock)   ? WHY_AWAITS_SHARED
 		       : why_lock_is_answer(lock) ? WHY_AWAITS_ANSWER
 						  : WHY_AWAITS_PROGRAM;
+	if (awaited_of(&stack, why_ranks_awaited))
+		return WHY_AWAITS_RANKS;
 	if (!wait->lock)
 		return WHY_AWAITS_UNKNOWN;
 	if (is_refused(model, wait, &stack))

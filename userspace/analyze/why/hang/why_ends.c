@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "analyze/why/hang/why_hang_internal.h"
+#include "analyze/why/lookup/why_holder.h"
 #include "analyze/why/lookup/why_wait.h"
-#include "store/host.h"
 #include "target/process/pipe_ends.h"
 #include "util/memory.h"
 #include "util/syscall_names.h"
@@ -27,16 +27,9 @@ static void threads_find(struct map *only, const struct model *model)
 
 static uint32_t only_thread(const struct map *only, uint32_t pid)
 {
-	uint32_t thread = map_get(only, pid);
+	uint32_t thread = pid ? map_get(only, pid) : MAP_NONE;
 
 	return thread == SEVERAL || thread == MAP_NONE ? MODEL_NONE : thread;
-}
-
-static const char *awaited_detail(const struct model *model, const struct model_open_wait *wait)
-{
-	const struct store_object *object = store_reader_object(model->reader, wait->object);
-
-	return object ? object->detail : "";
 }
 
 /* The only thread of the only process that holds what a wait is for; MODEL_NONE: it is not known.
@@ -45,12 +38,10 @@ static uint32_t holder_of(const struct model *model, const struct map *only,
 			  const struct model_open_wait *wait)
 {
 	const struct store_object *object = store_reader_object(model->reader, wait->object);
-	uint32_t number = object && !descriptor_is_socket(object->name)
-				  ? pipe_end_process(object->detail)
-				  : 0;
 
-	return number ? only_thread(only, store_pid_of(store_pid_host(object->pid), number))
-		      : MODEL_NONE;
+	return object && !descriptor_is_socket(object->name)
+		       ? only_thread(only, why_holder_pid(object))
+		       : MODEL_NONE;
 }
 
 /* The only thread of the only child that a wait is for; MODEL_NONE: it is not known. */
@@ -117,7 +108,8 @@ void why_ends_find(struct why_hangs *hangs, const struct model *model)
 			continue;
 		/* A descendant that has inherited the lock may release it as well. */
 		hung->sure = wait_call_of(call) == WAIT_CALL_FILE_LOCK &&
-			     !pipe_end_is_shared(awaited_detail(model, wait));
+			     !pipe_end_is_shared(
+				     store_reader_object(model->reader, wait->object)->detail);
 		hung->awaits = hung->sure ? WHY_AWAITS_LOCK : WHY_AWAITS_PROCESS;
 	}
 	map_free(&only);

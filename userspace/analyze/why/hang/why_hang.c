@@ -56,6 +56,12 @@ bool why_hang_is_lock(const struct model *model, struct stack_names *names,
 	return why_awaits_lock(why_awaited_by(model, names, wait));
 }
 
+bool why_hang_is_for_ranks(const struct model *model, struct stack_names *names,
+			   const struct model_open_wait *wait)
+{
+	return why_awaited_by(model, names, wait) == WHY_AWAITS_RANKS;
+}
+
 bool why_hang_is_join(const struct model *model, struct stack_names *names,
 		      const struct model_open_wait *wait)
 {

@@ -28,6 +28,7 @@ enum why_awaited {
 	WHY_AWAITS_ENDED,   /* a mutex whose owner has ended, so that nobody can release it */
 	/* One that it shares with its children: only if all of these wait, too, is it stuck. */
 	WHY_AWAITS_SHARED,
+	WHY_AWAITS_RANKS,   /* the other ranks in a collective */
 	WHY_AWAITS_NOTHING, /* the C library stopped the thread: the kernel refused its lock */
 };
 
@@ -55,8 +56,8 @@ struct why_hung {
 	uint32_t deadlock; /* index in `deadlocks`; MODEL_NONE: it is in none */
 	enum why_awaited awaits;
 	/* It is in a deadlock, or the C library stopped it, or its lock's owner has ended, or it
-	 * waits for such a thread. Or it may be so: for all of the capture it has waited for a lock
-	 * or the end of a thread. */
+	 * waits for such a thread. Or it may be so: for all of the capture it has waited for a
+	 * lock, the end of a thread or other ranks. */
 	bool stuck;
 };
 
@@ -114,6 +115,11 @@ bool why_hang_is_shared(const struct model *model, const struct model_open_wait 
  * is not recorded. `names` may be NULL. */
 bool why_hang_is_lock(const struct model *model, struct stack_names *names,
 		      const struct model_open_wait *wait);
+
+/* Whether functions of the stack show that an open wait is for the other ranks in a collective.
+ * `names` may be NULL. */
+bool why_hang_is_for_ranks(const struct model *model, struct stack_names *names,
+			   const struct model_open_wait *wait);
 
 /* Whether functions of the stack show that an open wait is for the end of a thread. `names` may be
  * NULL. */

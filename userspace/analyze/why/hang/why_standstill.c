@@ -49,6 +49,12 @@ static bool is_of_program(const struct why_hung *hung)
 	return hung->awaits == WHY_AWAITS_PROGRAM || hung->awaits == WHY_AWAITS_ANSWER;
 }
 
+/* Whether another process may have to end a wait, so that the threads of its own do not decide. */
+static bool is_for_others(const struct why_hung *hung)
+{
+	return is_of_program(hung) || hung->awaits == WHY_AWAITS_RANKS;
+}
+
 static bool is_polled(const struct why_hung *hung)
 {
 	return hung->awaits == WHY_AWAITS_MONITOR || is_of_program(hung);
@@ -86,7 +92,8 @@ static void polled_check(struct why_hangs *hangs, const struct model *model)
 
 /* ---- waits that are stuck ---- */
 
-/* Whether a thread has waited for a lock, or for the end of a thread, for all of the capture. */
+/* Whether a thread has waited for all of the capture: for a lock, the end of a thread, or other
+ * ranks. */
 static bool has_always_waited(const struct model *model, const struct why_hung *hung)
 {
 	const struct model_open_wait *wait = open_wait(model, hung);
@@ -97,6 +104,8 @@ static bool has_always_waited(const struct model *model, const struct why_hung *
 		return false;
 	if (is_polled(hung))
 		return wait->ts - wait->from_ts >= WHY_STANDSTILL_NS;
+	if (hung->awaits == WHY_AWAITS_RANKS)
+		return wait->before;
 	return hung->awaits != WHY_AWAITS_UNKNOWN && hung->awaits != WHY_AWAITS_PERHAPS_LOCK &&
 	       hung->awaits != WHY_AWAITS_SHARED && wait->before &&
 	       (hung->owner != MODEL_NONE || is_inside(wait));
@@ -201,7 +210,7 @@ static void process_examine(struct why_hangs *hangs, const struct model *model,
 		vec_add(&hangs->standstills, standstill);
 	for (uint32_t i = 0; i < count && !all.deadlock && !some; i++)
 		if (threads[i].wait != MODEL_NONE &&
-		    !is_of_program(&hangs->waits.data[threads[i].wait]))
+		    !is_for_others(&hangs->waits.data[threads[i].wait]))
 			hangs->waits.data[threads[i].wait].stuck =
 				count == 1 && standstill.all_inside;
 	map_free(&all.locks);

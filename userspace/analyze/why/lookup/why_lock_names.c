@@ -52,6 +52,20 @@ static const struct lock_row locks[] = {
 	 "SemLock __enter__ ", SHARED_TEXT},
 };
 
+/* Collectives of PyTorch and Gloo in which each rank waits for all others. In a broadcast, they may
+ * wait for one that has nothing to do. */
+static const struct lock_row ranks[] = {
+	{"c10d::Reducer::finalize_backward* ", NULL, WHY_RANKS_TEXT},
+	{"c10d::*Work::wait* ",
+	 "all_reduce barrier all_gather* reduce_scatter* all_to_all* c10d::Reducer::* "
+	 "c10d::verify_params_across_processes* ",
+	 WHY_RANKS_TEXT},
+	{"gloo::*::waitRecv* gloo::*::waitSend* ",
+	 "gloo::*allreduce* gloo::*allgather* gloo::*reduce_scatter* gloo::*alltoall* "
+	 "gloo::barrier* ",
+	 WHY_RANKS_TEXT},
+};
+
 /* Functions of who ends the wait, if the stack of who waited is not recorded. */
 static const struct lock_row releases[] = {
 	{"ProcLockWakeup ", "LockRelease* ", "a lock in PostgreSQL"},
@@ -91,6 +105,16 @@ const char *why_lock_awaited(const char *const *functions, uint32_t count)
 	const char *object = row_find(locks, sizeof(locks) / sizeof(locks[0]), functions, count);
 
 	return object || !is_nameless_semaphore(functions, count) ? object : SHARED_TEXT;
+}
+
+const char *why_ranks_awaited(const char *const *functions, uint32_t count)
+{
+	return row_find(ranks, sizeof(ranks) / sizeof(ranks[0]), functions, count);
+}
+
+bool why_is_of_ranks(const char *const *functions, uint32_t count)
+{
+	return has_any(functions, count, "c10d::* gloo::* ");
 }
 
 bool why_lock_is_answer(const char *object)

@@ -26,6 +26,11 @@ bool why_lock_is_of_transaction(const char *object);
 /* Whether this text of why_lock_awaited() is a metadata lock of MariaDB or MySQL, which a
  * connection may hold while it waits for its client. */
 bool why_lock_is_of_metadata(const char *object);
+/* WHY_RANKS_TEXT, if a thread with these functions waits for them; or NULL. */
+#define WHY_RANKS_TEXT "the other ranks in a collective"
+const char *why_ranks_awaited(const char *const *functions, uint32_t count);
+/* Whether they are of a library by which ranks of a job talk to each other. */
+bool why_is_of_ranks(const char *const *functions, uint32_t count);
 /* The same as why_lock_awaited() for the locks of a JVM, whose process it must be. */
 const char *why_lock_of_java(const char *const *functions, uint32_t count);
 /* The same, of a thread that releases the lock. */

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "analyze/why/lookup/why_connection_internal.h"
+#include "analyze/why/lookup/why_holder.h"
 #include "analyze/why/lookup/why_postgres.h"
 #include "analyze/why/why_walk_types.h"
 #include "target/process/descriptors.h"
-#include "target/process/pipe_ends.h"
 #include "target/process/terminal.h"
 #include "util/memory.h"
 #include "util/search.h"
@@ -278,6 +278,7 @@ void why_peers_free(struct why_walk *walk)
 	map_free(&walk->only_children);
 	map_free(&walk->killed);
 	map_free(&walk->killed_shared);
+	map_free(&walk->missing_ranks);
 	map_free(&walk->sessions);
 	map_free(&walk->askers);
 }
@@ -728,25 +729,15 @@ static uint32_t pid_on_host_of(const struct model *model, uint32_t pid, uint32_t
 	return model->host_count > 1 ? store_pid_of(store_pid_host(pid), real) : real;
 }
 
-/* The main thread of the process at the other end of a terminal or pipe, by the number that its
- * host gives it; MODEL_NONE: it is unknown. */
-static uint32_t end_user(const struct why_walk *walk, const struct store_object *object,
-			 uint32_t pid)
-{
-	uint32_t user = map_get(&walk->main_threads, pid_on_host_of(walk->model, object->pid, pid));
-
-	return pid && user != MAP_NONE ? user : MODEL_NONE;
-}
-
 static uint32_t peer_find(struct why_walk *walk, const struct store_object *object)
 {
-	uint32_t socket;
+	uint32_t pid = why_is_terminal(object) ? pid_on_host_of(walk->model, object->pid,
+								terminal_process(object->detail))
+					       : why_holder_pid(object);
+	uint32_t socket = pid ? MODEL_NONE : why_socket_other_end(walk, object);
 
-	if (why_is_terminal(object))
-		return end_user(walk, object, terminal_process(object->detail));
-	if (pipe_end_process(object->detail))
-		return end_user(walk, object, pipe_end_process(object->detail));
-	socket = why_socket_other_end(walk, object);
+	if (pid)
+		return map_get(&walk->main_threads, pid);
 	return socket == MODEL_NONE ? MODEL_NONE : user_of(walk, socket);
 }
 

@@ -2,6 +2,7 @@
 /* Explains the time of a Go program as a whole, by the thread that explains it at each moment. */
 #include "analyze/why/walk/why_go_walk_internal.h"
 
+#include "analyze/why/cause/why_blocked.h"
 #include "analyze/why/lookup/why_go_program.h"
 #include "analyze/why/walk/why_walk.h"
 #include "analyze/why/why_walk_types.h"
@@ -34,4 +35,5 @@ void why_walk_program(struct why_walk *walk, struct why_instance *instance)
 		last = part;
 	}
 	explain(walk, &last, from, at);
+	why_go_doubt(walk, instance);
 }
