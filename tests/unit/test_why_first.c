@@ -350,6 +350,7 @@ struct beside {
 	int call;
 	uint32_t waker;  /* 0: its own timer; NOBODY: it waits to the end */
 	unsigned sleeps; /* that long time is of so many */
+	bool child;      /* thread 30, its child, reads meanwhile until 20 writes */
 };
 
 /* Returns the thread that is explained. */
@@ -372,9 +373,14 @@ static uint32_t explained_beside(const struct beside *beside)
 	}
 	if (beside->waker != NOBODY)
 		waits(&capture, ts, 1, 10, 0, S, NR_POLL, 0, 0, 0);
+	if (beside->child) {
+		gets(&capture, CAPTURE_START + 2, 4, 0, 30, 0, 0, 0);
+		waits(&capture, CAPTURE_START + 3, 4, 30, 0, S, NR_READ, 0, 0, 0);
+		gets(&capture, CAPTURE_START + 8 * MS, 4, 0, 30, 20, CAPTURE_START + 8 * MS, 0);
+	}
 	waits(&capture, CAPTURE_START + 9 * MS, 2, 20, 0, S, NR_POLL, 0, 0, 0);
 	assert_int_equal(why_busiest_program(&query, capture_load(&capture, END)), 0);
-	assert_int_equal(query.first, query.tid == 10);
+	assert_int_equal(query.first, query.tid != 40);
 	capture_free(&capture);
 	return query.tid;
 }
@@ -392,19 +398,79 @@ static void test_who_asks_redis_for_work_is_not_held_up(void **state)
 static void test_first_process_comes_before_a_busy_one_that_it_does_not_wait_for(void **state)
 {
 	(void)state;
-	assert_int_equal(explained_beside(&(struct beside){NR_READ, 20, 1}), 10);
-	assert_int_equal(explained_beside(&(struct beside){NR_READ, 40, 1}), 40);
-	assert_int_equal(explained_beside(&(struct beside){NR_NANOSLEEP, 0, 1}), 10);
+	assert_int_equal(explained_beside(&(struct beside){NR_READ, 20, 1, false}), 10);
+	assert_int_equal(explained_beside(&(struct beside){NR_READ, 40, 1, false}), 40);
+	assert_int_equal(explained_beside(&(struct beside){NR_NANOSLEEP, 0, 1, false}), 10);
 	/* It polls, or has nothing to do. */
-	assert_int_equal(explained_beside(&(struct beside){NR_NANOSLEEP, 0, 20}), 40);
-	assert_int_equal(explained_beside(&(struct beside){NR_EPOLL_WAIT, 0, 1}), 40);
+	assert_int_equal(explained_beside(&(struct beside){NR_NANOSLEEP, 0, 20, false}), 40);
+	assert_int_equal(explained_beside(&(struct beside){NR_EPOLL_WAIT, 0, 1, false}), 40);
+	/* A child says more than its parent, which waits for any child. */
+	assert_int_equal(explained_beside(&(struct beside){NR_WAIT4, NOBODY, 1, false}), 10);
+	assert_int_equal(explained_beside(&(struct beside){NR_WAIT4, NOBODY, 1, true}), 30);
 	/* It may wait for the busy one. */
-	assert_int_equal(explained_beside(&(struct beside){NR_RECVFROM, NOBODY, 1}), 40);
+	assert_int_equal(explained_beside(&(struct beside){NR_RECVFROM, NOBODY, 1, false}), 40);
+}
+
+/* Thread 10 sleeps, or reads, twenty times, and thread 11 of its process, which runs even less, is
+ * in `call` for 8 of 10 ms. */
+struct resting {
+	int rest;
+	uint32_t rest_waker; /* 0: its own timer */
+	int call;
+	uint32_t waker; /* 0: its own timer */
+};
+
+#define RESTS 20
+
+/* Returns the thread that is explained. */
+static uint32_t explained_at_rest(const struct resting *resting)
+{
+	struct capture capture = {0};
+	struct why_query query = {0};
+	uint64_t ts = CAPTURE_START + 3, end_ts = ts + 8 * MS - 1000;
+
+	begin(&capture, 1);
+	named(&capture, 11, 10, "page");
+	gets(&capture, CAPTURE_START, 2, 0, 40, 0, 0, 0);
+	gets(&capture, CAPTURE_START, 1, 0, 10, 0, 0, 0);
+	gets(&capture, CAPTURE_START + 1, 3, 0, 11, 0, 0, 0);
+	waits(&capture, CAPTURE_START + 1000, 2, 40, 0, S, NR_NANOSLEEP, 0, 0, 0);
+	waits(&capture, CAPTURE_START + 2, 3, 11, 0, S, resting->call, 5, 0, 0);
+	waits(&capture, ts, 1, 10, 0, S, resting->rest, 0, 0, 0);
+	for (unsigned i = 1; i <= RESTS; i++) {
+		ts = CAPTURE_START + 3 + i * (8 * MS / RESTS);
+		gets(&capture, ts - 2000, 1, 0, 10, resting->rest_waker, ts - 2000,
+		     resting->rest_waker ? 0 : HARD);
+		waits(&capture, ts, 1, 10, 0, S, resting->rest, 0, 0, 0);
+	}
+	gets(&capture, end_ts - 1000, 2, 0, 40, 0, end_ts - 1000, HARD);
+	gets(&capture, end_ts, 3, 0, 11, resting->waker, end_ts, resting->waker ? 0 : HARD);
+	waits(&capture, end_ts, 2, 40, 0, S, NR_NANOSLEEP, 0, 0, 0);
+	waits(&capture, end_ts + 1, 3, 11, 0, S, NR_NANOSLEEP, 0, 0, 0);
+	assert_int_equal(why_busiest_program(&query, capture_load(&capture, END)), 0);
+	assert_int_equal(query.held, query.tid == 11);
+	capture_free(&capture);
+	return query.tid;
+}
+
+static void test_a_thread_that_is_held_up_comes_before_one_that_only_rests(void **state)
+{
+	(void)state;
+	assert_int_equal(explained_at_rest(&(struct resting){NR_NANOSLEEP, 0, NR_READ, 40}), 11);
+	/* It rests as well, has nothing to do, or waits for the one that sleeps. */
+	assert_int_equal(explained_at_rest(&(struct resting){NR_NANOSLEEP, 0, NR_NANOSLEEP, 0}),
+			 10);
+	assert_int_equal(explained_at_rest(&(struct resting){NR_NANOSLEEP, 0, NR_EPOLL_WAIT, 0}),
+			 10);
+	assert_int_equal(explained_at_rest(&(struct resting){NR_NANOSLEEP, 0, NR_READ, 10}), 10);
+	/* The busiest one is held up itself. */
+	assert_int_equal(explained_at_rest(&(struct resting){NR_READ, 40, NR_READ, 40}), 10);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_thread_that_is_held_up_comes_before_one_that_only_rests),
 		cmocka_unit_test(test_first_process_comes_before_requests_of_others),
 		cmocka_unit_test(test_who_asks_redis_for_work_is_not_held_up),
 		cmocka_unit_test(test_first_process_that_hangs_comes_before_idle_ones),

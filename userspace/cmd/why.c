@@ -282,6 +282,8 @@ static const char *picked_text(const struct why_query *query)
 		return "this is a thread of the process that you named first";
 	if (query->stuck)
 		return "this is a thread that hangs, as no thread does much";
+	if (query->held)
+		return "this is a thread that is held up, as the busiest one only lets time pass";
 	return query->waited ? "this is a thread that waited all the time"
 			     : "this is the busiest thread";
 }

@@ -38,6 +38,7 @@ struct why_query {
 	bool has_spans;
 	bool stuck;       /* why_pick() chose `tid`, because it hangs and no thread does much */
 	bool waited;      /* why_pick() chose `tid`, which never ran */
+	bool held;        /* why_pick() chose `tid`, as the busiest thread only lets time pass */
 	bool asks;        /* why_pick() chose `tid`, which asks for what the spans answer */
 	bool first;       /* why_pick() chose `tid` or `program`, of the first process named */
 	const char *comm; /* all threads of this name, from from_ts to to_ts; NULL: see `tid` */

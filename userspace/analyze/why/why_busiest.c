@@ -230,7 +230,7 @@ static uint32_t stuck_thread(const struct why_hangs *hangs, const struct model *
 
 /* If the busiest thread is of another process than the first one that the user named, and that one
  * does not wait for it, a thread of the first process takes its place. If the busiest thread is
- * next to idle, so does one that hangs. */
+ * next to idle, so does one that hangs or is held up. */
 static void choose_other(struct why_query *query, const struct model *model,
 			 const struct model_thread *busiest)
 {
@@ -249,7 +249,9 @@ static void choose_other(struct why_query *query, const struct model *model,
 	if (stuck != MODEL_NONE) {
 		choose(query, model, &model->threads.data[stuck]);
 		query->stuck = true;
-	} else if (!of_first) {
+	} else if (of_first) {
+		why_first_before_pause(query, model, busiest->tid);
+	} else {
 		why_first_before_idle(query, model, &hangs);
 	}
 	why_hangs_free(&hangs);

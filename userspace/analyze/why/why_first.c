@@ -22,8 +22,10 @@
 struct first {
 	uint32_t pid;
 	uint32_t busy_tid; /* nothing is explained if a thread waits for this one; 0: none */
+	uint32_t idle_tid; /* nor if one waits for this one, or it is held up itself; 0: none */
 	bool descendants;  /* they count as well */
-	bool sleeps;       /* its own sleeps do, too */
+	bool children;     /* so do its waits for the end of any child */
+	bool sleeps;       /* and its own sleeps */
 	struct stack_names *names;
 	uint64_t least_ns; /* a thread has to work or be held up for so long */
 };
@@ -76,6 +78,8 @@ static bool is_pause(const struct why_part *part, uint32_t thread, const struct 
 		return part->thread == thread && (!first->sleeps || part->polls.sleeps);
 	case WHY_TIMER:
 		return part->thread == thread;
+	case WHY_PROCESS_EXIT:
+		return part->thread == MODEL_NONE && !first->children;
 	default:
 		return part->idle || part->capture;
 	}
@@ -154,13 +158,26 @@ static uint32_t held_thread(const struct why *why, const struct first *first)
 	return found;
 }
 
-/* Whether a thread's chains lead to the busy one, or on from it, for long enough. */
-static bool waits_for_busy(const struct why *why)
+static bool is_held(const struct why *why, const struct first *first, uint32_t tid)
+{
+	for (size_t i = 0; i < why->instances.len; i++) {
+		const struct why_instance *instance = &why->instances.data[i];
+
+		if (why->model->threads.data[instance->thread].tid == tid)
+			return held_of(why, instance, first).ns >= first->least_ns;
+	}
+	return false;
+}
+
+/* Whether a thread's chains lead to the busy or idle one, or on from it, for long enough. */
+static bool waits_for_other(const struct why *why, const struct first *first)
 {
 	for (size_t i = 0; i < why->instances.len; i++) {
 		const struct why_instance *instance = &why->instances.data[i];
 		uint64_t ns = 0;
 
+		if (why->model->threads.data[instance->thread].tid == first->idle_tid)
+			continue;
 		for (uint32_t k = 0; k < instance->part_count; k++)
 			ns += why->parts.data[instance->part + k].through_ns;
 		if (ns && ns >= (instance->to_ts - instance->from_ts) / WAITS_PARTS)
@@ -169,18 +186,22 @@ static bool waits_for_busy(const struct why *why)
 	return false;
 }
 
+/* A parent that waits for any of its children, or sleeps, says less than another thread. */
 static uint32_t explaining_thread(const struct why *why, const struct first *first)
 {
-	struct first asleep = *first;
+	struct first more = *first;
 	uint32_t found;
 
-	if (!first->busy_tid)
-		return held_thread(why, first);
-	if (waits_for_busy(why))
+	if ((first->busy_tid || first->idle_tid) && waits_for_other(why, first))
 		return MODEL_NONE;
-	found = held_thread(why, first);
-	asleep.sleeps = true;
-	return found == MODEL_NONE ? held_thread(why, &asleep) : found;
+	if (first->idle_tid && is_held(why, first, first->idle_tid))
+		return MODEL_NONE;
+	found = held_thread(why, &more);
+	more.children = true;
+	if (found == MODEL_NONE)
+		found = held_thread(why, &more);
+	more.sleeps = true;
+	return found == MODEL_NONE && first->busy_tid ? held_thread(why, &more) : found;
 }
 
 static bool choose_thread(struct why_query *query, const struct model *model,
@@ -188,7 +209,7 @@ static bool choose_thread(struct why_query *query, const struct model *model,
 {
 	struct why_window windows[WHY_EXAMINED_MAX];
 	struct why_query threads = {.windows = windows,
-				    .through_tid = first->busy_tid ?: first->pid,
+				    .through_tid = first->busy_tid ?: first->idle_tid ?: first->pid,
 				    .names = first->names};
 	struct error err = ERROR_INIT;
 	struct why *why;
@@ -218,7 +239,7 @@ static bool choose_go_program(struct why_query *query, const struct model *model
 
 	if (why_new(&why, model, &program, &err))
 		return false;
-	if (why->instances.len && !(first->busy_tid && waits_for_busy(why)) &&
+	if (why->instances.len && !(first->busy_tid && waits_for_other(why, first)) &&
 	    held_of(why, why->instances.data, first).ns >= first->least_ns) {
 		query->program = first->pid;
 		query->tid = 0;
@@ -261,6 +282,21 @@ bool why_first_before_requests(struct why_query *query, const struct model *mode
 		return false;
 	first.descendants = !requests.of_descendants;
 	return choose(query, model, &first);
+}
+
+bool why_first_before_pause(struct why_query *query, const struct model *model, uint32_t idle_tid)
+{
+	struct first first;
+
+	if (!first_open(&first, query, model))
+		return false;
+	first.idle_tid = idle_tid;
+	first.descendants = true;
+	if (!choose(query, model, &first))
+		return false;
+	query->first = false;
+	query->held = true;
+	return true;
 }
 
 bool why_first_before_busy(struct why_query *query, const struct model *model, uint32_t busy_tid)
