@@ -199,7 +199,7 @@ static void opposite_text(char text[128], int fd)
 	struct pipe_end end;
 
 	assert_true(pipe_end_opposite(&end, getpid(), fd));
-	assert_true(pipe_ends_find(&end, 1, clock_monotonic_ns() + 10000000000ull));
+	assert_int_equal(pipe_ends_find(&end, 1, clock_monotonic_ns() + 10000000000ull), 0);
 	pipe_end_describe(text, 128, &end);
 }
 
@@ -285,12 +285,12 @@ static void test_the_lock_of_a_file_has_the_processes_with_that_open_file(void *
 	(void)state;
 	process_comm(getpid(), comm);
 	assert_int_equal(flock(mine, LOCK_SH), 0);
-	assert_true(file_lock_awaited(&end[0].lock, SYS_flock, exclusive, NULL));
-	assert_true(file_lock_awaited(&end[1].lock, SYS_flock, shared, NULL));
+	assert_true(file_lock_awaited(&end[0].lock, getpid(), SYS_flock, exclusive, NULL));
+	assert_true(file_lock_awaited(&end[1].lock, getpid(), SYS_flock, shared, NULL));
 	assert_true(descriptor_key(&end[0].key, kind, sizeof(kind), getpid(), other));
 	end[1].key = end[0].key;
 	child = child_at(mine);
-	assert_true(pipe_ends_find(end, 1, clock_monotonic_ns() + 10000000000ull));
+	assert_int_equal(pipe_ends_find(end, 1, clock_monotonic_ns() + 10000000000ull), 0);
 	pipe_end_describe(text, sizeof(text), &end[0]);
 	snprintf(expected, sizeof(expected),
 		 "locked by process %d, %s, and its descendants %s (%d)", getpid(), comm, comm,
@@ -306,7 +306,7 @@ static void test_the_lock_of_a_file_has_the_processes_with_that_open_file(void *
 	assert_int_equal(end[0].count, 1);
 	end[0] = (struct pipe_end){.key = end[0].key, .lock = end[0].lock};
 	close(mine);
-	assert_true(pipe_ends_find(end, 2, clock_monotonic_ns() + 10000000000ull));
+	assert_int_equal(pipe_ends_find(end, 2, clock_monotonic_ns() + 10000000000ull), 0);
 	pipe_end_describe(text, sizeof(text), &end[0]);
 	snprintf(expected, sizeof(expected), "locked by process %d, %s", child, comm);
 	assert_string_equal(text, expected);
@@ -315,35 +315,107 @@ static void test_the_lock_of_a_file_has_the_processes_with_that_open_file(void *
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	end[0].count = 0;
-	assert_true(pipe_ends_find(end, 1, clock_monotonic_ns() + 10000000000ull));
+	assert_int_equal(pipe_ends_find(end, 1, clock_monotonic_ns() + 10000000000ull), 0);
 	assert_int_equal(end[0].count, 0);
 	close(other);
 	unlink(name);
 }
 
-/* Whether an fcntl() of `size` bytes from `start` on waits for the lock of the whole file. */
-static bool waits_for_all(int command, off_t start, off_t size)
+/* Gets the lock that an fcntl() of `size` bytes from `start` on waits for. */
+static bool awaits(struct awaited_lock *lock, int fd, int command, off_t start, off_t size)
 {
 	struct flock range = {
 		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = start, .l_len = size};
-	const __u64 args[3] = {0, (__u64)command, (uintptr_t)&range};
-	struct awaited_lock lock;
+	const __u64 args[3] = {(__u64)fd, (__u64)command, (uintptr_t)&range};
 	struct image image;
 	bool whole;
 
 	assert_int_equal(image_open(&image, getpid()), 0);
-	whole = file_lock_awaited(&lock, SYS_fcntl, args, &image);
+	whole = file_lock_awaited(lock, getpid(), SYS_fcntl, args, &image);
 	image_close(&image);
 	return whole;
 }
 
 static void test_the_lock_of_a_part_of_a_file_has_no_holder(void **state)
 {
+	struct awaited_lock lock;
+
 	(void)state;
-	assert_true(waits_for_all(F_SETLKW, 0, 0));
-	assert_false(waits_for_all(F_SETLKW, 0, 1));
-	assert_false(waits_for_all(F_SETLKW, 1, 0));
-	assert_false(waits_for_all(F_GETFL, 0, 0));
+	assert_true(awaits(&lock, 0, F_SETLKW, 0, 0));
+	assert_false(awaits(&lock, 0, F_SETLKW, 0, 1));
+	assert_false(awaits(&lock, 0, F_SETLKW, 1, 0));
+	assert_false(awaits(&lock, 0, F_GETFL, 0, 0));
+}
+
+/* Locks the whole file to read it. */
+static void read_lock(int fd, int command)
+{
+	struct flock range = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
+
+	assert_int_equal(fcntl(fd, command, &range), 0);
+}
+
+/* The number of processes in the way of a lock to write; `own`: without what this process has
+ * locked itself. */
+static uint32_t holder_count(int fd, int command, bool own)
+{
+	struct pipe_end end = {.count = 0};
+	char kind[64];
+
+	assert_true(awaits(&end.lock, fd, command, 0, 0));
+	assert_true(descriptor_key(&end.key, kind, sizeof(kind), getpid(), fd));
+	assert_int_equal(pipe_ends_find(&end, 1, clock_monotonic_ns() + 10000000000ull), 0);
+	if (own)
+		pipe_end_leave_out(&end, getpid(), UINT64_MAX);
+	return end.count;
+}
+
+/* Of the locks of a process, those of its open files are in the way of its own one. */
+static void test_a_lock_of_an_open_file_is_in_the_way_of_its_process(void **state)
+{
+	char name[] = "/tmp/waffle-lock-XXXXXX";
+	int mine = mkstemp(name), other = open(name, O_RDWR);
+	struct awaited_lock lock;
+
+	(void)state;
+	read_lock(mine, F_SETLK);
+	assert_int_equal(holder_count(other, F_SETLKW, true), 0);
+	assert_int_equal(holder_count(other, F_OFD_SETLKW, false), 1);
+	read_lock(mine, F_OFD_SETLK);
+	assert_int_equal(holder_count(other, F_SETLKW, true), 1);
+	assert_int_equal(holder_count(other, F_OFD_SETLKW, false), 1);
+	/* Its own lock would look like that of another one. */
+	assert_false(awaits(&lock, mine, F_OFD_SETLKW, 0, 0));
+	close(mine);
+	assert_int_equal(holder_count(other, F_SETLKW, true), 0);
+	close(other);
+	unlink(name);
+}
+
+/* Under strace, it is in such a stop at each system call. */
+static void test_a_holder_that_its_tracer_has_stopped_is_not_said_to_be_stopped(void **state)
+{
+	char text[128];
+	int ends[2];
+	pid_t child;
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	child = fork();
+	if (!child) {
+		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+		raise(SIGUSR1);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	close(ends[1]);
+	assert_true(process_is_stopped(child));
+	opposite_text(text, ends[0]);
+	assert_int_equal(pipe_end_process(text), child);
+	assert_false(pipe_end_is_stopped(text));
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	close(ends[0]);
 }
 
 static void test_pipes_that_are_polled_have_the_processes_that_hold_all_other_ends(void **state)
@@ -362,7 +434,7 @@ static void test_pipes_that_are_polled_have_the_processes_that_hold_all_other_en
 	child = child_at(STDIN_FILENO);
 	close(ends[0][1]);
 	close(ends[1][0]);
-	assert_true(pipe_ends_find(found, 2, clock_monotonic_ns() + 10000000000ull));
+	assert_int_equal(pipe_ends_find(found, 2, clock_monotonic_ns() + 10000000000ull), 0);
 	pipe_ends_describe(text, sizeof(text), found, 2, true);
 	snprintf(expected, sizeof(expected), "other ends of process %d, %s", child, comm);
 	assert_string_equal(text, expected);
@@ -395,7 +467,7 @@ static void test_ends_that_are_unclear_have_no_holders(void **state)
 	(void)state;
 	assert_int_equal(pipe(ends), 0);
 	assert_true(pipe_end_opposite(&end, getpid(), ends[0]));
-	assert_false(pipe_ends_find(&end, 1, 0)); /* no time is left */
+	assert_int_equal(pipe_ends_find(&end, 1, 0), -ETIME);
 	close(ends[0]);
 	close(ends[1]);
 	assert_false(pipe_end_opposite(&end, getpid(), ends[0]));
@@ -755,6 +827,9 @@ int main(void)
 			test_pipes_that_are_polled_have_the_processes_that_hold_all_other_ends),
 		cmocka_unit_test(test_the_lock_of_a_file_has_the_processes_with_that_open_file),
 		cmocka_unit_test(test_the_lock_of_a_part_of_a_file_has_no_holder),
+		cmocka_unit_test(test_a_lock_of_an_open_file_is_in_the_way_of_its_process),
+		cmocka_unit_test(
+			test_a_holder_that_its_tracer_has_stopped_is_not_said_to_be_stopped),
 		cmocka_unit_test(test_ends_that_are_unclear_have_no_holders),
 		cmocka_unit_test(test_pipe_is_known_by_its_inode_alone),
 		cmocka_unit_test(test_socket_has_both_its_ends),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/session.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -416,6 +417,22 @@ static void workers_renew(struct session *session)
 		session_notify(session, err.message);
 }
 
+/* `result`: of the search for those who hold what threads wait for. */
+static void warn_of_holders(struct session *session, int result)
+{
+	char line[256];
+
+	if (!result)
+		return;
+	snprintf(line, sizeof(line),
+		 "not all processes that hold the other ends of pipes and sockets, and locks of "
+		 "files, are known: %s",
+		 result == -ETIME   ? "the time was too short"
+		 : result == -E2BIG ? "there are too many"
+				    : strerror(-result));
+	session_notify(session, line);
+}
+
 /*
  * Recording ends at one moment for all sites. Disarming takes the kernel some milliseconds. During
  * that time it would still report ends of spans, but no longer all begins.
@@ -430,10 +447,8 @@ static int finish(struct session *session)
 	kernel_snapshot(session->kernel, true, state_store, session, &ignored);
 	kernel_finish(session->kernel);
 	session->end_ts = clock_monotonic_ns();
-	if (session_wants_sched(session->options) && !enrich_halted_examine(session->enrich))
-		session_notify(session,
-			       "the time was too short to find which processes hold the other ends "
-			       "of pipes, and locks of files");
+	if (session_wants_sched(session->options))
+		warn_of_holders(session, enrich_halted_examine(session->enrich));
 	enrich_names_look(session->enrich, true);
 	programs_let_go(session);
 	if (session->rings)

@@ -396,7 +396,7 @@ void enrich_halted(struct enrich *enrich, const struct waffle_rec_halted *halted
 	open_waits_add(enrich->open_waits, halted);
 }
 
-bool enrich_halted_examine(struct enrich *enrich)
+int enrich_halted_examine(struct enrich *enrich)
 {
 	return open_waits_examine(enrich->open_waits);
 }

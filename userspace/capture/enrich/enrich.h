@@ -69,12 +69,13 @@ void enrich_forget(struct enrich *enrich, pid_t pid);
 
 /*
  * The waits that go on when the capture ends. First add the threads that are blocked, then examine
- * them at once: this reads locks and stacks in the memory of their processes. False: the time was
- * too short to find who holds the other ends of pipes, and locks of files. After all other records,
- * pass the records of these waits on, and those of limits of disks.
+ * them at once: this reads locks and stacks in the memory of their processes. An error says why it
+ * is unknown who holds the other ends of pipes and sockets, and locks of files
+ * (open_waits_internal.h). After all other records, pass the records of these waits on, and those
+ * of limits of disks.
  */
 void enrich_halted(struct enrich *enrich, const struct waffle_rec_halted *halted);
-bool enrich_halted_examine(struct enrich *enrich);
+int enrich_halted_examine(struct enrich *enrich);
 /* Names the other ends of connections, if one of these processes has them; at the end of the
  * capture also those that are not accepted yet, and files that were closed too early. */
 int enrich_peers(struct enrich *enrich, const pid_t *pids, size_t count, bool at_end,

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#include "target/process/address_space.h"
 #include "target/process/process.h"
 #include "target/process/process_tids.h"
 
@@ -93,53 +92,41 @@ static uint32_t owner_thread(pid_t pid, uint32_t seen)
 	return search.tid;
 }
 
-/* Whether a process in another PID namespace has the memory of a futex that processes share. */
-static bool is_mapped_elsewhere(pid_t pid, uint64_t address, struct lock_memory *memory)
+/* Which processes have mapped some memory is not asked: reading the mappings of a process that
+ * keeps its mmap_lock may take for ever. */
+static bool any_sees_others(struct lock_namespaces *namespaces)
 {
-	struct error err = ERROR_INIT;
-	struct mappings all = {.list = {0}};
-	const struct mapping *of = NULL;
-	bool elsewhere = true;
-
-	if (!process_mappings_all(&all, pid, &err))
-		of = address_space_at(&all, address);
-	if (of && of->ino) {
-		if (memory->ino != of->ino || memory->dev != of->dev)
-			*memory = (struct lock_memory){
-				of->ino, of->dev, process_has_mapped_elsewhere(of->dev, of->ino)};
-		elsewhere = memory->elsewhere;
-	}
-	mappings_free(&all);
-	return elsewhere;
+	if (!namespaces->looked)
+		namespaces->others = process_any_sees_others(namespaces->until_ns);
+	namespaces->looked = true;
+	return namespaces->others;
 }
 
 /* Whether an owner in memory that processes share has ended. It may have been in another namespace,
  * where it had another number, and any program that has the memory can write any number there. So
  * it has to be a process of the same user, which its parent has not waited for. Or no thread has
- * the number, and all processes with the memory see the same numbers as we do. */
-static bool shared_owner_has_ended(const struct waffle_rec_halted *halted, pid_t owner,
-				   struct lock_memory *memory)
+ * the number, and all processes see the same numbers as we do. */
+static bool shared_owner_has_ended(pid_t pid, pid_t owner, struct lock_namespaces *namespaces)
 {
-	pid_t pid = (pid_t)halted->tgid;
 	long user = process_user(pid);
 	int status;
 
 	if (process_is_zombie(owner, &status))
 		return user >= 0 && process_user(owner) == user;
-	return process_has_ended(owner) && !is_mapped_elsewhere(pid, halted->args[0], memory);
+	return process_has_ended(owner) && !any_sees_others(namespaces);
 }
 
 /* Whether the owner of a mutex has ended. If the process is in a namespace of its own, we can't
  * tell by the number that it sees. */
 static bool owner_has_ended(const struct waffle_rec_halted *halted, uint32_t seen, uint32_t flags,
-			    struct lock_memory *memory)
+			    struct lock_namespaces *namespaces)
 {
 	if (flags != WAFFLE_OPEN_WAIT_MUTEX || seen >= TID_LIMIT ||
 	    !process_has_tid((pid_t)halted->tgid, halted->tgid))
 		return false;
 	return halted->args[1] & FUTEX_PRIVATE_FLAG
 		       ? process_has_ended((pid_t)seen)
-		       : shared_owner_has_ended(halted, (pid_t)seen, memory);
+		       : shared_owner_has_ended((pid_t)halted->tgid, (pid_t)seen, namespaces);
 }
 
 /* The owner that the memory of a lock says now, as the process sees it; 0: none. A lock may lie at
@@ -161,7 +148,7 @@ static uint32_t owner_read(const struct image *image, const struct waffle_rec_ha
 }
 
 bool lock_owner_find(struct lock_owner *lock, const struct image *image,
-		     const struct waffle_rec_halted *halted, struct lock_memory *memory)
+		     const struct waffle_rec_halted *halted, struct lock_namespaces *namespaces)
 {
 	uint32_t seen, flags = 0;
 
@@ -171,7 +158,7 @@ bool lock_owner_find(struct lock_owner *lock, const struct image *image,
 	seen = owner_read(image, halted, &flags);
 	lock->tid = seen ? owner_thread((pid_t)halted->tgid, seen) : 0;
 	/* It may have released the lock before it ended, so it is looked at again. */
-	if (!lock->tid && seen && owner_has_ended(halted, seen, flags, memory) &&
+	if (!lock->tid && seen && owner_has_ended(halted, seen, flags, namespaces) &&
 	    owner_read(image, halted, &flags) == seen)
 		lock->ended = seen;
 	if (lock->tid || lock->ended)

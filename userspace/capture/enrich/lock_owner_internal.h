@@ -19,19 +19,18 @@ struct lock_owner {
 	uint32_t flags;   /* WAFFLE_OPEN_WAIT_* */
 };
 
-/* Memory that processes share, and whether some see other numbers of threads there than we do. Many
- * threads may wait in the same, so it is searched for once. */
-struct lock_memory {
-	uint64_t ino; /* of its file; 0: none was searched for */
-	uint32_t dev;
-	bool elsewhere;
+/* Whether some process is in a PID namespace of its own, and sees other numbers of threads than we
+ * do. They are looked at once, when that is first needed. */
+struct lock_namespaces {
+	uint64_t until_ns; /* limit of the time to look at them */
+	bool looked, others;
 };
 
 /* Returns false if the thread waits for no futex. The owner is unknown unless it is a thread of the
  * same process, or has ended: then it may have been another process with the same memory.
- * *memory: that of the call before; at first, {.ino = 0}. */
+ * *namespaces: of the call before; at first, with until_ns alone. */
 bool lock_owner_find(struct lock_owner *lock, const struct image *image,
-		     const struct waffle_rec_halted *halted, struct lock_memory *memory);
+		     const struct waffle_rec_halted *halted, struct lock_namespaces *namespaces);
 
 /* What the words of a lock say, for a futex call with these arguments: the owner as the process
  * sees it, or 0. `words` are those of LOCK_WORDS_BEFORE words before the futex and of the rest from

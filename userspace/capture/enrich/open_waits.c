@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/enrich/open_waits_internal.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <linux/futex.h>
 #include <poll.h>
@@ -29,8 +30,8 @@
 #define WAITS_MAX 4096
 #define OWNERS_NS 2000000000ull
 #define TABLES_NS 2000000000ull
-/* Limits of the pipes whose other ends are searched, with the locks of files whose holders are, and
- * of the time for that. */
+/* Limits of the pipes whose other ends are searched, with the locks of files whose holders are, of
+ * the Unix sockets, and of the time for both. */
 #define PIPES_MAX 256
 #define PIPES_NS 200000000ull
 
@@ -67,11 +68,12 @@ struct open_wait {
 struct open_waits {
 	struct kernel *kernel;
 	struct processes *processes;
-	struct stacks *stacks;          /* NULL: frames of Python and Java are not named */
-	struct epoll_networks networks; /* for sockets that are being connected */
-	struct lock_memory memory;      /* for owners of locks that have ended */
+	struct stacks *stacks;             /* NULL: frames of Python and Java are not named */
+	struct epoll_networks networks;    /* for sockets that are being connected */
+	struct lock_namespaces namespaces; /* for owners of locks that have ended */
 	VEC(struct open_wait) list;
 	VEC(struct pipe_end) pipes; /* other ends of what they wait for, and locks */
+	bool too_many;              /* of them: some had no room in the list */
 };
 
 struct open_waits *open_waits_open(struct kernel *kernel, struct processes *processes,
@@ -190,18 +192,24 @@ static bool ends_inside(struct examined *process, const struct waffle_rec_halted
 static bool is_same_end(const struct pipe_end *a, const struct pipe_end *b)
 {
 	return a->key.ino == b->key.ino && a->key.dev == b->key.dev && a->write == b->write &&
-	       a->lock.wanted == b->lock.wanted && a->lock.posix == b->lock.posix &&
-	       a->lock.shared == b->lock.shared;
+	       a->lock.kind == b->lock.kind && a->lock.shared == b->lock.shared;
 }
 
-/* The number of an end in the list of pipes, of which many threads may wait for the same. */
+/* The number of an end in the list of pipes, of which many threads may wait for the same. The
+ * sockets of a server's idle processes leave room for pipes and locks. */
 static uint32_t pipe_add(struct open_waits *waits, const struct pipe_end *end)
 {
-	for (uint32_t i = 0; i < waits->pipes.len; i++)
+	unsigned alike = 0;
+
+	for (uint32_t i = 0; i < waits->pipes.len; i++) {
 		if (is_same_end(&waits->pipes.data[i], end))
 			return i;
-	if (waits->pipes.len >= PIPES_MAX || !vec_push(&waits->pipes, *end))
+		alike += waits->pipes.data[i].socket == end->socket;
+	}
+	if (alike >= PIPES_MAX || !vec_push(&waits->pipes, *end)) {
+		waits->too_many = true;
 		return NO_PIPE;
+	}
 	return (uint32_t)waits->pipes.len - 1;
 }
 
@@ -308,7 +316,7 @@ static bool end_find(struct pipe_end *end, const struct waffle_rec_halted *halte
 	struct awaited_lock lock;
 	char kind[64];
 
-	if (!file_lock_awaited(&lock, halted->syscall, halted->args, image))
+	if (!file_lock_awaited(&lock, tid, halted->syscall, halted->args, image))
 		return pipe_end_opposite(end, tid, fd);
 	*end = (struct pipe_end){.lock = lock};
 	return descriptor_key(&end->key, kind, sizeof(kind), tid, fd);
@@ -398,7 +406,7 @@ static void owner_examine(struct open_waits *waits, struct open_wait *wait,
 	struct lock_owner lock;
 	struct open_wait *owner;
 
-	if (!lock_owner_find(&lock, image, &wait->halted, &waits->memory))
+	if (!lock_owner_find(&lock, image, &wait->halted, &waits->namespaces))
 		return;
 	wait->lock.address = lock.address;
 	/* The owner counts only if the thread has not got the lock meanwhile. */
@@ -513,10 +521,12 @@ static int process_compare(const void *left, const void *right)
 	return a->halted.rec.tid < b->halted.rec.tid ? -1 : 1;
 }
 
-bool open_waits_examine(struct open_waits *waits)
+int open_waits_examine(struct open_waits *waits)
 {
 	uint64_t owners_ns = clock_monotonic_ns() + OWNERS_NS, until_ns = owners_ns + TABLES_NS;
+	int result = 0;
 
+	waits->namespaces.until_ns = owners_ns;
 	if (waits->list.len)
 		qsort(waits->list.data, waits->list.len, sizeof(*waits->list.data),
 		      process_compare);
@@ -535,17 +545,18 @@ bool open_waits_examine(struct open_waits *waits)
 		mappings_free(&process.mappings);
 		first = process.end;
 	}
-	if (!waits->pipes.len ||
-	    pipe_ends_find(waits->pipes.data, waits->pipes.len, clock_monotonic_ns() + PIPES_NS))
-		return true;
+	if (waits->pipes.len)
+		result = pipe_ends_find(waits->pipes.data, waits->pipes.len,
+					clock_monotonic_ns() + PIPES_NS);
 	/* A holder that was not seen may be the one that is to end the wait. */
-	waits->pipes.len = 0;
-	return false;
+	if (result)
+		waits->pipes.len = 0;
+	return result ?: waits->too_many ? -E2BIG : 0;
 }
 
 /* Copies the other ends of the pipes among the descriptors of a wait that have holders. Returns
- * their number. A lock of fcntl(2) that the process has itself is not in its way: it asks for more
- * of the file, or to write as well. */
+ * their number. If the process asks for a lock of its own, one that it has already is not in its
+ * way: it asks for more of the file, or to write as well. */
 static uint32_t ends_of(const struct open_waits *waits, const struct open_wait *wait,
 			uint64_t until_ns, struct pipe_end ends[WAFFLE_POLLED_MAX])
 {
@@ -557,7 +568,7 @@ static uint32_t ends_of(const struct open_waits *waits, const struct open_wait *
 		if (pipe >= waits->pipes.len)
 			continue;
 		ends[count] = waits->pipes.data[pipe];
-		if (ends[count].lock.posix)
+		if (ends[count].lock.kind == FILE_LOCK_POSIX)
 			pipe_end_leave_out(&ends[count], (pid_t)wait->halted.tgid, until_ns);
 		count += ends[count].count > 0;
 	}

@@ -24,9 +24,11 @@ void open_waits_close(struct open_waits *waits);
 void open_waits_add(struct open_waits *waits, const struct waffle_rec_halted *halted);
 
 /* Reads the owners of locks, who has stopped threads, and missing stacks. Call it soon after the
- * threads were added: what a thread that has woken since then waited for is not kept. False: the
- * time was too short to find who holds the other ends of pipes, and locks of files. */
-bool open_waits_examine(struct open_waits *waits);
+ * threads were added: what a thread that has woken since then waited for is not kept. An error says
+ * why it is unknown who holds the other ends of pipes and sockets, and locks of files: -ETIME, the
+ * time was too short; -E2BIG, some are unknown, as there are too many; or that of a process that
+ * could not be read. */
+int open_waits_examine(struct open_waits *waits);
 
 /* A wait at a pipe or Unix socket, for the lock of a file, or at several descriptors with pipes
  * among them. */

@@ -26,7 +26,8 @@
 #define SEVERAL_ENDS "other ends of "
 #define LOCKED_BY "locked by "
 #define AND_DESCENDANTS ", and its descendants "
-/* Longer than the name of a process, which cannot look so. */
+/* A process's name before it, which may be any, has at most 15 bytes, so it cannot look like these.
+ */
 #define IS_STOPPED ", which is stopped"
 #define ARE_STOPPED ", which are stopped"
 
@@ -35,10 +36,10 @@
 
 static const char *end_text(const struct pipe_end *end)
 {
-	return end->lock.wanted ? LOCKED_BY
-	       : end->socket    ? SOCKET_END
-	       : end->write     ? WRITE_END
-				: READ_END;
+	return end->lock.kind ? LOCKED_BY
+	       : end->socket  ? SOCKET_END
+	       : end->write   ? WRITE_END
+			      : READ_END;
 }
 
 /* An open file of a process. */
@@ -91,35 +92,42 @@ bool pipe_end_opposite(struct pipe_end *end, pid_t pid, int fd)
 	return open.pipe && !(open.mode & S_IRUSR) != !(open.mode & S_IWUSR);
 }
 
-static void holder_add(struct pipe_end *end, pid_t pid)
+/* A process may have several descriptors. */
+static void holder_add(struct pipe_end *end, pid_t pid, enum file_lock_kind kind)
 {
-	struct pipe_holder *holder = &end->holders[end->count];
+	bool first = !end->count || end->last != pid;
+	struct pipe_holder *holder;
 
-	if (end->last == pid) /* it has several descriptors */
+	end->last = pid;
+	end->count += first;
+	if (end->count > PIPE_HOLDERS)
 		return;
-	if (end->count < PIPE_HOLDERS) {
-		holder->pid = pid;
+	holder = &end->holders[end->count - 1];
+	if (first) {
+		*holder = (struct pipe_holder){.pid = pid};
 		process_comm(pid, holder->comm);
 	}
-	end->last = pid;
-	end->count++;
+	holder->by_file |= kind == FILE_LOCK_OFD;
 }
 
-/* Whether an open file of a thread holds an end. `fd` is the name of its descriptor. */
-static bool is_held(const struct pipe_end *end, pid_t tid, const char *fd,
-		    const struct open_file *open)
+/* Adds a process if the open file of a thread's descriptor holds an end. */
+static void holder_look(struct pipe_end *end, pid_t pid, pid_t tid, int fd,
+			const struct open_file *open)
 {
+	enum file_lock_kind kind = FILE_LOCK_NONE;
+
 	if (end->key.ino != open->key.ino || end->key.dev != open->key.dev)
-		return false;
-	if (end->lock.wanted)
-		return file_lock_is_in_way(&end->lock, tid, fd);
-	return end->socket || open->mode & (end->write ? S_IWUSR : S_IRUSR);
+		return;
+	if (end->lock.kind)
+		kind = file_lock_in_way(&end->lock, tid, fd);
+	if (kind ||
+	    (!end->lock.kind && (end->socket || open->mode & (end->write ? S_IWUSR : S_IRUSR))))
+		holder_add(end, pid, kind);
 }
 
-/* Searches the descriptors of a thread of the process. Whether all were seen in time, or it is
- * gone. */
-static bool thread_search(struct pipe_end *ends, size_t count, pid_t pid, pid_t tid,
-			  uint64_t until_ns, bool *any)
+/* Searches the descriptors of a thread of the process, unless it is gone. */
+static int thread_search(struct pipe_end *ends, size_t count, pid_t pid, pid_t tid,
+			 uint64_t until_ns, bool *any)
 {
 	unsigned left = CLOCK_DESCRIPTORS;
 	struct dirent *entry;
@@ -131,32 +139,33 @@ static bool thread_search(struct pipe_end *ends, size_t count, pid_t pid, pid_t 
 	snprintf(path, sizeof(path), "/proc/%d/fd", tid);
 	folder = opendir(path);
 	if (!folder)
-		return errno == ENOENT || errno == ESRCH;
+		return errno == ENOENT || errno == ESRCH ? 0 : -errno;
 	while (!late && (entry = readdir(folder))) {
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
 		*any = true;
 		if (open_file_read(&open, dirfd(folder), entry->d_name))
 			for (size_t i = 0; i < count; i++)
-				if (is_held(&ends[i], tid, entry->d_name, &open))
-					holder_add(&ends[i], pid);
+				holder_look(&ends[i], pid, tid, atoi(entry->d_name), &open);
 		if (!--left) {
 			left = CLOCK_DESCRIPTORS;
 			late = clock_monotonic_ns() >= until_ns;
 		}
 	}
 	closedir(folder);
-	return !late;
+	return late ? -ETIME : 0;
 }
 
 /* A main thread that has exited shows none. */
-static bool process_search(struct pipe_end *ends, size_t count, pid_t pid, uint64_t until_ns)
+static int process_search(struct pipe_end *ends, size_t count, pid_t pid, uint64_t until_ns)
 {
-	bool any = false, all = thread_search(ends, count, pid, pid, until_ns, &any);
-	pid_t live = all && !any ? process_live_task(pid) : pid;
+	bool any = false;
+	int result = thread_search(ends, count, pid, pid, until_ns, &any);
+	pid_t live = result || any ? pid : process_live_task(pid);
 
-	return all &&
-	       (live <= 0 || live == pid || thread_search(ends, count, pid, live, until_ns, &any));
+	if (live > 0 && live != pid)
+		result = thread_search(ends, count, pid, live, until_ns, &any);
+	return result;
 }
 
 static bool is_below(pid_t pid, pid_t ancestor)
@@ -195,35 +204,36 @@ static bool are_stopped(const struct pipe_end *end)
 	bool all = end->count && end->count <= PIPE_HOLDERS;
 
 	for (uint32_t i = 0; i < end->count && all; i++)
-		all = process_is_stopped(end->holders[i].pid);
+		all = process_is_stopped_by_signal(end->holders[i].pid);
 	return all;
 }
 
 static void holders_judge(struct pipe_end *end, uint64_t until_ns)
 {
-	if (end->lock.wanted)
+	if (end->lock.kind)
 		family_find(end, until_ns);
 	end->stopped = are_stopped(end);
 }
 
-bool pipe_ends_find(struct pipe_end *ends, size_t count, uint64_t until_ns)
+int pipe_ends_find(struct pipe_end *ends, size_t count, uint64_t until_ns)
 {
 	DIR *proc = opendir("/proc");
+	int result = proc ? 0 : -errno;
 	struct dirent *entry;
-	bool all = proc;
 
-	while (all && (entry = readdir(proc))) {
+	while (!result && (entry = readdir(proc))) {
 		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
 
 		if (pid > 0)
-			all = clock_monotonic_ns() < until_ns &&
-			      process_search(ends, count, pid, until_ns);
+			result = clock_monotonic_ns() < until_ns
+					 ? process_search(ends, count, pid, until_ns)
+					 : -ETIME;
 	}
 	if (proc)
 		closedir(proc);
 	for (size_t i = 0; i < count; i++)
 		holders_judge(&ends[i], until_ns);
-	return all;
+	return result;
 }
 
 void pipe_end_leave_out(struct pipe_end *end, pid_t pid, uint64_t until_ns)
@@ -232,7 +242,7 @@ void pipe_end_leave_out(struct pipe_end *end, pid_t pid, uint64_t until_ns)
 
 	while (at < end->count && at < PIPE_HOLDERS && end->holders[at].pid != pid)
 		at++;
-	if (at == end->count || end->count > PIPE_HOLDERS)
+	if (at == end->count || end->count > PIPE_HOLDERS || end->holders[at].by_file)
 		return;
 	end->count--;
 	memmove(&end->holders[at], &end->holders[at + 1],

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which processes hold the other end of a pipe, named or not, or of a Unix socket, or the lock of a
- * file. The kernel
- * keeps no list of them, so the descriptors of all processes are searched. A descriptor that is
- * only on its way in a socket's message, or registered with io_uring, is not seen.
+ * file. The kernel keeps no list of them, so the descriptors of all processes are searched. A
+ * descriptor that is only on its way in a socket's message, or registered with io_uring, is not
+ * seen.
  */
 #ifndef WAFFLE_TARGET_PROCESS_PIPE_ENDS_H
 #define WAFFLE_TARGET_PROCESS_PIPE_ENDS_H
@@ -21,17 +21,18 @@
 /* An end of a pipe, a Unix socket, or the lock of a file, and who holds it. */
 struct pipe_end {
 	struct file_key key;
-	struct awaited_lock lock; /* if that is wanted, it is no end of a pipe */
+	struct awaited_lock lock; /* if it has a kind, this is no end of a pipe */
 	bool socket;
 	uint32_t unread; /* of a socket: bytes that it has got and that were not read */
 	bool write;      /* the end to write to; otherwise the one to read from */
 	/* Of a lock: the first holder is an ancestor of all others, which have inherited it. False
 	 * as well if there was no time to look. */
 	bool family;
-	bool stopped;   /* all of them are, when they are found */
+	bool stopped;   /* a signal has stopped all of them, when they are found */
 	uint32_t count; /* of processes that hold it */
 	struct pipe_holder {
 		pid_t pid;
+		bool by_file; /* one of its open files has a lock, FILE_LOCK_OFD */
 		char comm[16];
 	} holders[PIPE_HOLDERS];
 	pid_t last; /* the one found last */
@@ -41,13 +42,13 @@ struct pipe_end {
  * open for both, and no Unix socket that is connected (unix_peer_internal.h). */
 bool pipe_end_opposite(struct pipe_end *end, pid_t pid, int fd);
 
-/* Finds the processes that hold these ends. False: some process could not be read until then, so
- * that holders may be missing. A thread with descriptors of its own, and a process that our /proc
- * does not show, are missing all the same. */
-bool pipe_ends_find(struct pipe_end *ends, size_t count, uint64_t until_ns);
+/* Finds the processes that hold these ends. Holders may be missing after an error: -ETIME if not
+ * all processes were read until then. A thread with descriptors of its own, and a process that our
+ * /proc does not show, are missing all the same. */
+int pipe_ends_find(struct pipe_end *ends, size_t count, uint64_t until_ns);
 
-/* Takes a process out of the holders of an end, unless there are too many to know all. The others
- * are looked at again, until `until_ns`. */
+/* Takes a process out of the holders of an end, unless one of its open files has a lock, or there
+ * are too many holders to know all. The others are looked at again, until `until_ns`. */
 void pipe_end_leave_out(struct pipe_end *end, pid_t pid, uint64_t until_ns);
 
 /* Writes "write end of process 4711, sh", "other end of process 4711, sh", "write end of 2

@@ -373,6 +373,13 @@ bool process_is_stopped(pid_t tid)
 	return state == 'T' || state == 't';
 }
 
+bool process_is_stopped_by_signal(pid_t tid)
+{
+	char text[1024];
+
+	return status_read(tid, text) == 'T';
+}
+
 pid_t process_tracer(pid_t tid)
 {
 	char text[1024];

@@ -80,6 +80,8 @@ void process_comm(pid_t pid, char comm[16]);
 bool process_has_ended(pid_t tid);
 /* Whether a thread is stopped, by a signal or its tracer. */
 bool process_is_stopped(pid_t tid);
+/* Whether a signal has stopped it. A tracer may stop it for an instant, at each system call. */
+bool process_is_stopped_by_signal(pid_t tid);
 /* The process that traces a thread and has stopped it (ptrace(2)); 0: it is in no such stop. */
 pid_t process_tracer(pid_t tid);
 /* The arguments joined by spaces and cut at `size`. Without arguments, the name in brackets. */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "target/process/process.h"
+#include "util/clock.h"
 
 #define PARENTS_MAX 1000
 #define THREADS_MAX 4096
@@ -88,20 +89,7 @@ static ino_t pid_namespace(pid_t pid)
 	return stat(path, &status) ? 0 : status.st_ino;
 }
 
-/* Also if its mappings can't be read. */
-static bool has_mapped(pid_t pid, uint32_t dev, uint64_t ino)
-{
-	struct error err = ERROR_INIT;
-	struct mappings all = {.list = {0}};
-	bool found = process_mappings_all(&all, pid, &err) != 0;
-
-	for (size_t i = 0; !found && i < all.list.len; i++)
-		found = all.list.data[i].ino == ino && all.list.data[i].dev == dev;
-	mappings_free(&all);
-	return found;
-}
-
-bool process_has_mapped_elsewhere(uint32_t dev, uint64_t ino)
+bool process_any_sees_others(uint64_t until_ns)
 {
 	DIR *proc = opendir("/proc");
 	struct dirent *entry;
@@ -109,9 +97,10 @@ bool process_has_mapped_elsewhere(uint32_t dev, uint64_t ino)
 
 	while (!found && (entry = readdir(proc))) {
 		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+		uint32_t seen = pid > 0 ? process_seen_tid(pid, (uint32_t)pid) : 0;
 
-		found = pid > 0 && !process_has_tid(pid, (uint32_t)pid) &&
-			has_mapped(pid, dev, ino) && !process_has_ended(pid);
+		found = pid > 0 && ((seen ? seen != (uint32_t)pid : !process_has_ended(pid)) ||
+				    clock_monotonic_ns() >= until_ns);
 	}
 	if (proc)
 		closedir(proc);

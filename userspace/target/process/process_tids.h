@@ -15,9 +15,9 @@ bool process_has_tid(pid_t pid, uint32_t tid);
 /* Calls a function with the tids of a process that sees others than we do, of up to 4096 threads.
  * This takes as long as process_seen_tid() for each. */
 void process_tids_each(pid_t pid, void (*each)(uint32_t seen, uint32_t tid, void *arg), void *arg);
-/* Whether a process in another PID namespace than ours has mapped a file, or may have: memory that
- * processes share always has a file. */
-bool process_has_mapped_elsewhere(uint32_t dev, uint64_t ino);
+/* Whether some process of the machine sees other tids than we do, or may: not all were read until
+ * then. */
+bool process_any_sees_others(uint64_t until_ns);
 /*
  * Whether system calls that the process does not make by itself may end it, because of seccomp. The
  * filters of its container count as harmless: all processes in it have them, and the usual ones
