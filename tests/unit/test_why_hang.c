@@ -506,7 +506,7 @@ static void test_own_threads_of_the_jvm_do_not_count(void **state)
 		bool jvm;
 		uint64_t running_ns;
 		uint32_t standstills, tid;
-	} rows[] = {{true, 1000000, 1, 10}, {true, 100000000, 1, 12}, {false, 1000000, 0, 12}};
+	} rows[] = {{true, 1000000, 1, 10}, {true, 100000000, 1, 12}, {false, 100000000, 0, 12}};
 	const struct why_wanted wanted = {.span = NULL};
 
 	(void)state;

@@ -18,7 +18,7 @@
 /* One that takes this part of the capture is not small. They are small as well if all of them
  * together take less than that, and each is quick: if somebody waits, it is not within them, but
  * before the server looks at them. */
-#define RARE_PARTS 20
+#define RARE_PARTS 10
 #define QUICK_NS 20000000ull
 /* A request of at least SLOW_NS is slow if it takes SLOW_TIMES as long as the mean. */
 #define SLOW_NS 5000000ull
