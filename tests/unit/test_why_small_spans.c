@@ -88,8 +88,10 @@ static void test_requests_are_small_beside_a_busy_thread(void **state)
 		{{3, 25 * MS, 900 * MS, 10, NR_READ, false}, false},
 		/* The requests take long, or are all that it does. */
 		{{9, 50 * MS, 900 * MS, 10, RUNS, false}, false},
-		/* They are few and quick, or one is slow. */
+		/* They are few and quick, more than a tenth of the time, or one is slow. */
 		{{3, 1 * MS, 900 * MS, 10, NR_READ, false}, true},
+		{{5, 15 * MS, 900 * MS, 10, NR_READ, false}, true},
+		{{7, 15 * MS, 900 * MS, 10, NR_READ, false}, false},
 		{{1, 21 * MS, 900 * MS, 10, NR_READ, false}, false},
 		/* Others are those of the user. */
 		{{3, 25 * MS, 900 * MS, 10, RUNS, true}, false},

@@ -11,14 +11,14 @@
 #include "util/syscall_names.h"
 
 /* Spans that take less than this part of their threads' time are small: a loop without backward()
- * has no steps. */
+ * has no steps. Requests are small as well if all of them together take less than this part of the
+ * capture, and each is quick: if somebody waits, it is not within them, but before the server looks
+ * at them, or in one that began before. */
 #define SMALL_PARTS 10 /* one tenth */
 /* Requests are small beside a thread that is busy for at least this part of the capture. */
 #define BUSY_PARTS 5 /* one fifth */
-/* One that takes this part of the capture is not small. They are small as well if all of them
- * together take less than that, and each is quick: if somebody waits, it is not within them, but
- * before the server looks at them. */
-#define RARE_PARTS 10
+/* One that takes this part of the capture is not small. */
+#define RARE_PARTS 20
 #define QUICK_NS 20000000ull
 /* A request of at least SLOW_NS is slow if it takes SLOW_TIMES as long as the mean. */
 #define SLOW_NS 5000000ull
@@ -162,7 +162,7 @@ static bool are_requests_small(const struct request_sums *requests, struct threa
 {
 	uint64_t length = model->end_ts - model->start_ts, busy_ns;
 
-	if (!requests->count || (requests->total_ns <= length / RARE_PARTS && are_quick(requests)))
+	if (!requests->count || (requests->total_ns <= length / SMALL_PARTS && are_quick(requests)))
 		return true;
 	busy_ns = most_busy(times, model);
 	return requests->total_ns <= busy_ns / SMALL_PARTS && busy_ns > length / BUSY_PARTS &&
