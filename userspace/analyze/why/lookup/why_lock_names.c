@@ -94,7 +94,8 @@ static bool is_nameless_semaphore(const char *const *functions, uint32_t count)
 }
 
 /* Debian's mariadbd 10.11 has no names of InnoDB's functions, but those that it exports to other
- * engines. Only for a lock does an engine wait with a timeout (innodb_lock_wait_timeout). */
+ * engines. Only for a lock does an engine wait with a timeout (innodb_lock_wait_timeout). A join
+ * may have so many functions that mysql_execute_command() is not among those that are looked at. */
 static bool is_nameless_engine(const char *const *functions, uint32_t count)
 {
 	return has_any(functions, count, "pthread_cond_timedwait* ") &&
@@ -102,8 +103,8 @@ static bool is_nameless_engine(const char *const *functions, uint32_t count)
 		       "handler::ha_index_* handler::ha_rnd_* handler::ha_update_row* "
 		       "handler::ha_write_row* handler::ha_delete_row* ") &&
 	       has_any(functions, count,
-		       "mysql_execute_command* mysql_select* mysql_update* mysql_insert* "
-		       "mysql_delete* Sql_cmd_* ");
+		       "mysql_execute_command* mysql_update* mysql_insert* mysql_delete* "
+		       "JOIN::* sub_select* QUICK_* ");
 }
 
 const char *why_lock_awaited(const char *const *functions, uint32_t count)
