@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <setjmp.h>
 #include <stdlib.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "util/template_fold.h"
@@ -103,6 +104,35 @@ static void test_knows_what_are_no_parameters(void **state)
 			"kernel, system_call_of_a_long_name()");
 }
 
+static void test_functions_of_cpp_are_no_functions_of_python(void **state)
+{
+	(void)state;
+	expect_function("void (anonymous namespace)::f<a::b, c::d>(int), user", 20,
+			"void f<b, d>, user");
+	expect_function("decltype (x+y) add<a::b, c::d>(x, y), user", 30,
+			"decltype (x+y) add<b, d>, user");
+	expect_function("f<decltype (x), a::b, c::d>(int)", 20, "f<…>");
+	expect_function("make.<locals>.run (job.py), user", 10, "make.<locals>.run (job.py), user");
+}
+
+/* A hostile file may have such names. */
+static void test_long_names_take_little_time(void **state)
+{
+	enum { COUNT = 400000 };
+	char *name = malloc(3 * COUNT + sizeof("f(int)")), *folded;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT; i++)
+		memcpy(name + 3 * i, "a::", 3);
+	strcpy(name + 3 * COUNT, "f(int)");
+	expect_function(name, 12, "…::a::f(…)");
+	memset(name, '<', 3 * COUNT);
+	folded = function_fold(name, 12);
+	assert_true(folded[0] == '<');
+	free(folded);
+	free(name);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -112,6 +142,8 @@ int main(void)
 		cmocka_unit_test(test_leaves_what_it_does_not_understand),
 		cmocka_unit_test(test_keeps_the_own_name_of_a_function),
 		cmocka_unit_test(test_knows_what_are_no_parameters),
+		cmocka_unit_test(test_functions_of_cpp_are_no_functions_of_python),
+		cmocka_unit_test(test_long_names_take_little_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

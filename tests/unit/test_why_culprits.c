@@ -170,23 +170,31 @@ static void test_a_file_that_was_closed_early_has_its_later_name(void **state)
 
 /* ---- nice ---- */
 
-/* Process 10 waits for the CPU that process 900 has. */
-static void check_nice(const char *value, const char *printed)
+static void add_nice(struct capture *capture, uint32_t pid, const char *value)
 {
 	const struct store_attribute add = {
-		.pid = CAPTURE_PID, .ts = CAPTURE_START, .key = STORE_NICE, .value = value};
+		.pid = pid, .ts = CAPTURE_START, .key = STORE_NICE, .value = value};
 	struct error err = ERROR_INIT;
+
+	capture_must(store_writer_add_attribute(capture->writer, &add, &err), err);
+}
+
+/* Process 10 waits for the CPU that another one has, 20 or 900. Of these, 20 is recorded. */
+static void check_nice(const char *value, uint32_t other, const char *value_of_other,
+		       const char *printed)
+{
 	struct capture capture;
 	struct why *why;
 
 	capture_begin(&capture, true);
-	capture_must(store_writer_add_attribute(capture.writer, &add, &err), err);
+	add_nice(&capture, CAPTURE_PID, value);
+	add_nice(&capture, other, value_of_other);
 	named(&capture, CAPTURE_PID, CAPTURE_PID, "backup");
-	named(&capture, 900, 900, "cc1");
+	named(&capture, other, other, "cc1");
 	gets(&capture, 1000, 1, 0, CAPTURE_PID, 0, 0, 0);
 	capture_span(&capture, 1000, CAPTURE_PID, 1);
-	gets(&capture, 2000, 1, CAPTURE_PID, 900, 0, 0, 0);
-	gets(&capture, 8000, 1, 900, CAPTURE_PID, 0, 0, 0);
+	gets(&capture, 2000, 1, CAPTURE_PID, other, 0, 0, 0);
+	gets(&capture, 8000, 1, other, CAPTURE_PID, 0, 0, 0);
 	capture_end(&capture, 9000, CAPTURE_PID, 1);
 	why = ask_span(&capture, 9100);
 	check_why_text(why, printed);
@@ -196,10 +204,14 @@ static void check_nice(const char *value, const char *printed)
 static void test_the_nice_value_of_who_waits_for_a_cpu_is_told(void **state)
 {
 	(void)state;
-	check_nice("19", " cc1 (900), while backup (10) has nice 19\n");
-	check_nice("-5", " cc1 (900)\n");
-	check_nice("99", " cc1 (900)\n");
-	check_nice("", " cc1 (900)\n");
+	check_nice("19", 900, "", " cc1 (900), while backup (10) has nice 19\n");
+	check_nice("-5", 900, "", " cc1 (900)\n");
+	check_nice("99", 900, "", " cc1 (900)\n");
+	check_nice("", 900, "", " cc1 (900)\n");
+	check_nice("19", 20, "", " cc1 (20), while backup (10) has nice 19\n");
+	check_nice("19", 20, "5", " cc1 (20), while backup (10) has nice 19\n");
+	check_nice("19", 20, "19", " cc1 (20)\n");
+	check_nice("5", 20, "19", " cc1 (20)\n");
 }
 
 /* ---- ended by another thread ---- */

@@ -310,25 +310,33 @@ static void add_connection(struct capture *capture)
 		capture_must(store_writer_add_object(capture->writer, &ends[i], &err), err);
 }
 
-/* As many clients send the same command. */
-static void add_commands(struct capture *capture, const char *name, unsigned clients)
+/* The command of a client, from one time to the other. */
+static void add_command(struct capture *capture, uint64_t id, uint64_t from_ts, uint64_t to_ts)
 {
-	struct waffle_rec_span_end end = {
-		.rec = {CAPTURE_START + 9 * MS, 20, WAFFLE_REC_SPAN_END, 0},
-		.tgid = 20,
-		.site = SITE_REQUEST};
+	const struct waffle_rec_span_end end = {.rec = {to_ts, 20, WAFFLE_REC_SPAN_END, 0},
+						.span_id = id,
+						.tgid = 20,
+						.site = SITE_REQUEST};
 
+	capture_hit_of(capture, from_ts, 20, 20, SITE_REQUEST, id, 0, 0, NULL);
+	capture_add(capture, &end);
+}
+
+/* As many clients send the same command, and others one that is answered at once. */
+static void add_commands(struct capture *capture, const char *name, unsigned clients,
+			 unsigned others)
+{
 	add_request_site_named(capture, name);
 	for (unsigned i = 1; i <= clients; i++)
-		capture_hit_of(capture, CAPTURE_START + 300 + i, 20, 20, SITE_REQUEST, i, 0, 0,
-			       NULL);
-	for (end.span_id = 1; end.span_id <= clients; end.span_id++)
-		capture_add(capture, &end);
+		add_command(capture, i, CAPTURE_START + 300 + i, CAPTURE_START + 9 * MS);
+	for (unsigned i = 1; i <= others; i++)
+		add_command(capture, clients + i, CAPTURE_START + 1000 + i,
+			    CAPTURE_START + 1001 + i);
 }
 
 /* Thread 11 of process 10 asks redis for nine tenths of the time, which sleeps meanwhile. Thread
  * 12 waits for 11 for less long at a time. Returns the one that is explained. */
-static uint32_t explained_of(const char *command, unsigned clients)
+static uint32_t explained_of(const char *command, unsigned clients, unsigned others)
 {
 	struct capture capture = {0};
 	struct why_query query = {0};
@@ -352,7 +360,7 @@ static uint32_t explained_of(const char *command, unsigned clients)
 	gets(&capture, end_ts - 2000, 3, 0, 20, 0, end_ts - 2000, HARD);
 	gets(&capture, end_ts, 1, 0, 11, 20, end_ts, 0);
 	gets(&capture, end_ts + 1000, 2, 0, 12, 11, end_ts + 1000, 0);
-	add_commands(&capture, command, clients);
+	add_commands(&capture, command, clients, others);
 	capture_load(&capture, END);
 	capture_must(why_pick(&query, capture.model, &wanted, &err), err);
 	capture_free(&capture);
@@ -398,11 +406,13 @@ static uint32_t explained_beside(const struct beside *beside)
 static void test_who_asks_redis_for_work_is_not_held_up(void **state)
 {
 	(void)state;
-	assert_int_equal(explained_of("RESP GET", 1), 11);
-	assert_int_equal(explained_of("RESP GET", 2), 11);
-	assert_int_equal(explained_of("RESP BLPOP", 1), 12);
+	assert_int_equal(explained_of("RESP GET", 1, 0), 11);
+	assert_int_equal(explained_of("RESP GET", 2, 0), 11);
+	assert_int_equal(explained_of("RESP BLPOP", 1, 0), 12);
 	/* Which of the commands is that of the thread does not matter. */
-	assert_int_equal(explained_of("RESP BLPOP", 2), 12);
+	assert_int_equal(explained_of("RESP BLPOP", 2, 0), 12);
+	assert_int_equal(explained_of("RESP GET", 2, 5000), 11);
+	assert_int_equal(explained_of("RESP BLPOP", 2, 5000), 12);
 }
 
 static void test_first_process_comes_before_a_busy_one_that_it_does_not_wait_for(void **state)

@@ -380,19 +380,25 @@ static void test_locks_of_postgresql_are_known_by_their_functions(void **state)
 static void check_engine(uint32_t stack, const char *cause, uint32_t culprit, const char *says)
 {
 	static const char *const row[] = {"pthread_cond_timedwait (x.c:1)",
-					  "handler::ha_index_read_map (x.c:1)"};
+					  "handler::ha_index_read_map (x.c:1)",
+					  "mysql_execute_command (x.c:1)"};
 	static const char *const page[] = {"pthread_cond_wait (x.c:1)",
-					   "handler::ha_index_read_map (x.c:1)"};
+					   "handler::ha_index_read_map (x.c:1)",
+					   "mysql_execute_command (x.c:1)"};
 	static const char *const sleep[] = {"pthread_cond_timedwait (x.c:1)",
-					    "Item_func_sleep::val_int (x.c:1)"};
+					    "Item_func_sleep::val_int (x.c:1)",
+					    "mysql_execute_command (x.c:1)"};
+	static const char *const other[] = {"pthread_cond_timedwait (x.c:1)",
+					    "handler::ha_index_read_map (x.c:1)", "serve (x.c:1)"};
 	struct stack_names *names;
 	struct capture capture;
 	struct why *why;
 
 	begin(&capture);
-	deep_stack(&capture, 2, row, 2);
-	deep_stack(&capture, 3, page, 2);
-	deep_stack(&capture, 4, sleep, 2);
+	deep_stack(&capture, 2, row, 3);
+	deep_stack(&capture, 3, page, 3);
+	deep_stack(&capture, 4, sleep, 3);
+	deep_stack(&capture, 5, other, 3);
 	wait_of(&capture, 1, 50, NR_FUTEX);
 	slept_at(&capture, MS, 50 * MS, 11, stack);
 	why = ask_named(&capture, 50, &names);
@@ -406,6 +412,7 @@ static void test_a_lock_of_mariadb_is_known_by_the_call_of_its_engine(void **sta
 	check_engine(2, "lock", 0, "a lock of a row or table in MariaDB or MySQL");
 	check_engine(3, "timer", 11, "futex 0x4");
 	check_engine(4, "timer", 11, "futex 0x4");
+	check_engine(5, "timer", 11, "futex 0x4");
 }
 
 /* Thread 11 waits five times for 10 ms, and each time another thread wakes it, which has run until

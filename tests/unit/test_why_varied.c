@@ -18,7 +18,8 @@ struct span {
 	bool sleeps;
 };
 
-static struct why *ask_varied(struct capture *capture, const struct span *spans, uint32_t count)
+static struct why *ask_varied(struct capture *capture, const struct span *spans, uint32_t count,
+			      uint32_t slowest)
 {
 	uint64_t ts = 2000;
 
@@ -36,13 +37,14 @@ static struct why *ask_varied(struct capture *capture, const struct span *spans,
 		capture_end(capture, end, 11, 1 + i);
 		ts = end + 10;
 	}
-	return ask(capture, ts, &(struct why_query){.name = "step", .slowest = 2, .varied = true});
+	return ask(capture, ts,
+		   &(struct why_query){.name = "step", .slowest = slowest, .varied = true});
 }
 
 static void check_spans(const struct span *spans, uint32_t count, uint64_t first, uint64_t second)
 {
 	struct capture capture;
-	struct why *why = ask_varied(&capture, spans, count);
+	struct why *why = ask_varied(&capture, spans, count, 2);
 
 	assert_int_equal(why->instances.len, 2);
 	assert_int_equal(why->model->spans.data[why->instances.data[0].span].id, first);
@@ -51,12 +53,42 @@ static void check_spans(const struct span *spans, uint32_t count, uint64_t first
 	capture_free(&capture);
 }
 
-static void test_a_slow_span_of_another_cause_comes_before_one_of_the_same(void **state)
+static void test_a_slow_span_of_another_cause_is_chosen_before_one_of_the_same(void **state)
 {
 	const struct span spans[] = {{9000, false}, {8000, false}, {5000, true}, {6000, true}};
 
 	(void)state;
 	check_spans(spans, 4, 1, 4);
+}
+
+/* Also only their records are looked for. */
+static void test_those_that_are_chosen_stay_sorted(void **state)
+{
+	const struct span spans[] = {{9000, false}, {8000, false}, {7000, false}, {6000, true}};
+	static const uint64_t ids[] = {1, 2, 4};
+	struct capture capture;
+	struct why *why = ask_varied(&capture, spans, 4, 3);
+	struct error err = ERROR_INIT;
+	size_t records = 0;
+
+	(void)state;
+	capture_must(why_records_find(why, &err), err);
+	assert_int_equal(why->instances.len, 3);
+	for (size_t i = 0; i < 3; i++) {
+		const struct why_instance *instance = &why->instances.data[i];
+
+		assert_int_equal(why->model->spans.data[instance->span].id, ids[i]);
+		for (uint32_t k = 0; k < instance->part_count; k++) {
+			const struct why_part *part = &why->parts.data[instance->part + k];
+
+			for (uint32_t step = 0; step < part->step_count; step++)
+				records += why->steps.data[part->step + step].count;
+		}
+	}
+	assert_true(records);
+	assert_int_equal(why->records.len, records);
+	why_free(why);
+	capture_free(&capture);
 }
 
 static void test_a_quick_span_of_another_cause_does_not(void **state)
@@ -78,7 +110,9 @@ static void test_spans_stay_in_order(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_slow_span_of_another_cause_comes_before_one_of_the_same),
+		cmocka_unit_test(
+			test_a_slow_span_of_another_cause_is_chosen_before_one_of_the_same),
+		cmocka_unit_test(test_those_that_are_chosen_stay_sorted),
 		cmocka_unit_test(test_a_quick_span_of_another_cause_does_not),
 		cmocka_unit_test(test_spans_stay_in_order),
 	};

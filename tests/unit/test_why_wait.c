@@ -10,6 +10,7 @@
 
 #include "analyze/why/lookup/why_wait.h"
 #include "fake_names.h"
+#include "util/memory.h"
 #include "why_capture.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
@@ -657,6 +658,25 @@ test_a_writer_that_is_woken_late_and_finds_the_pipe_full_waits_for_the_reader(vo
 	}
 }
 
+static bool is_unnamed(const char *text)
+{
+	struct strtab *texts = strtab_make();
+	bool unnamed = wait_unnamed(texts, strtab_put(texts, text, strlen(text)));
+
+	strtab_free(texts);
+	return unnamed;
+}
+
+static void test_several_objects_are_not_counted_again(void **state)
+{
+	(void)state;
+	assert_true(is_unnamed("inode 4711 of /data"));
+	assert_true(is_unnamed("inode 4711 of /data/and more/x"));
+	assert_false(is_unnamed("inode 4711 of /data and 42 more"));
+	assert_true(is_unnamed("pipe:[4711]"));
+	assert_false(is_unnamed("pipe:[4711] and 42 more"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -683,6 +703,7 @@ int main(void)
 		cmocka_unit_test(test_a_request_that_a_worker_issued_ends_direct_io),
 		cmocka_unit_test(test_a_worker_that_ends_direct_io_stands_for_the_request),
 		cmocka_unit_test(test_short_requests_of_io_uring_have_the_only_file_of_others),
+		cmocka_unit_test(test_several_objects_are_not_counted_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -251,7 +251,8 @@ static void test_a_background_process_that_waits_for_a_lock_is_listed(void **sta
 	assert_int_equal(waiting_with_title("postgres: checkpointer ", true), 1);
 }
 
-/* Threads 13 and 14 have the name of the explained one. Only of 13, a function shows a lock. */
+/* Threads 13 and 14 have the name of the explained one. Only of 13, a function shows a lock, and
+ * only after many short waits without a stack. */
 static void test_a_sibling_that_waits_for_a_lock_of_the_program_is_listed(void **state)
 {
 	const struct store_stack stack = {
@@ -268,6 +269,11 @@ static void test_a_sibling_that_waits_for_a_lock_of_the_program_is_listed(void *
 	for (uint32_t tid = 13; tid <= 14; tid++) {
 		named(&capture, tid, 10, "holder");
 		gets(&capture, 2 * US + tid, (uint16_t)tid, 0, tid, 0, 0, 0);
+	}
+	for (uint64_t ts = 100 * US; ts < 200 * US; ts += US) {
+		waits(&capture, ts, 13, 13, 0, S, NR_FUTEX, 0x7000, FUTEX_COND, 0);
+		gets(&capture, ts + 500, 13, 0, 13, 0, ts + 500, HARD);
+		wait_details(&capture, ts, ts + 500, 13, 0, 0, 0);
 	}
 	for (uint32_t tid = 13; tid <= 14; tid++)
 		waits(&capture, MS, (uint16_t)tid, tid, 0, S, NR_FUTEX, 0x7000, FUTEX_COND, 0);

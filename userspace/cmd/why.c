@@ -244,14 +244,21 @@ static void suggest_outside(const struct why_cli *cli, const struct why *why)
 
 typedef VEC(uint32_t) shown_spans;
 
+static void span_add(shown_spans *shown, const struct model *model, uint32_t span)
+{
+	if (span < model->spans.len)
+		vec_add(shown, span);
+}
+
 static void spans_list(shown_spans *shown, const struct why *why)
 {
-	for (size_t i = 0; i < why->instances.len; i++)
-		if (why->instances.data[i].span < why->model->spans.len)
-			vec_add(shown, why->instances.data[i].span);
-	for (size_t i = 0; i < why->parts.len; i++)
-		if (why->parts.data[i].span < why->model->spans.len)
-			vec_add(shown, why->parts.data[i].span);
+	for (size_t i = 0; i < why->instances.len; i++) {
+		const struct why_instance *instance = &why->instances.data[i];
+
+		span_add(shown, why->model, instance->span);
+		for (uint32_t k = 0; k < instance->part_count; k++)
+			span_add(shown, why->model, why->parts.data[instance->part + k].span);
+	}
 }
 
 /* Reads the values of the spans that are shown. `waits` may be NULL. */

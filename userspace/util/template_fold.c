@@ -14,6 +14,9 @@
 #define ANONYMOUS "(anonymous namespace)::"
 #define OPERATOR "operator"
 
+/* Signs of an operator with brackets before the last one: "<=>", "<<=". */
+#define OPERATOR_BEFORE 2
+
 /* Whether the bracket at `at` belongs to an operator: "operator<", "operator>>", "->". */
 static bool is_operator(const char *text, const char *at)
 {
@@ -21,7 +24,7 @@ static bool is_operator(const char *text, const char *at)
 
 	if (at > text && *at == '>' && at[-1] == '-')
 		return true;
-	while (name > text && strchr("<>=-", name[-1]))
+	while (name > text && at - name < OPERATOR_BEFORE && strchr("<>=-", name[-1]))
 		name--;
 	return name - text >= (int)sizeof(OPERATOR) - 1 &&
 	       !memcmp(name - (sizeof(OPERATOR) - 1), OPERATOR, sizeof(OPERATOR) - 1);
@@ -120,8 +123,15 @@ char *template_fold(const char *text, uint32_t columns)
 
 /* ---- functions ---- */
 
-/* "step (train.py)", "run (<frozen runpy>)" */
-#define PYTHON " ("
+/* Whether it is a function of Python: "step (train.py)", "run (<frozen runpy>), user". In names of
+ * C++ more follows the bracket: "decltype (x) f(int)", "f<decltype (x), a::b>(int)". */
+static bool is_python(const char *text)
+{
+	const char *file = strchr(text, '('), *end = file ? strchr(file, ')') : NULL;
+
+	return end && file > text && file[-1] == ' ' && (!end[1] || end[1] == ',') &&
+	       !strstr(text, "::");
+}
 
 /* Whether the parameters of a function begin at `at`. Those of "operator()(int)" come later, and
  * "main.(*Server).Serve" has none. */
@@ -159,14 +169,15 @@ static const char *parameters_of(const char *text)
 static const char *own_name_of(const char *text, uint32_t columns)
 {
 	const char *parameters = parameters_of(text), *found = text;
+	uint32_t left = terminal_columns(text);
 	int depth = 0;
 
-	for (const char *at = text; at < parameters; at++) {
+	for (const char *at = text; at < parameters; at = terminal_skip(at, 1), left--) {
 		depth += depth_change(text, at);
 		if (depth || at[0] != ':' || at[1] != ':')
 			continue;
 		found = at;
-		if (terminal_columns(found) < columns)
+		if (left < columns)
 			break;
 	}
 	return found;
@@ -185,7 +196,7 @@ static char *replaced(char *text, const char *from, const char *to)
 
 char *function_fold(const char *text, uint32_t columns)
 {
-	char *result = strstr(text, PYTHON) ? memory_text(text) : template_fold(text, columns);
+	char *result = is_python(text) ? memory_text(text) : template_fold(text, columns);
 	const char *parameters = parameters_of(result), *name;
 
 	if (terminal_columns(result) > columns && parameters[0] && parameters[1] != ')') {

@@ -60,8 +60,8 @@ struct why_query {
 	/* If not 0, the parts also say for how long the chain led to this thread, or on from it. */
 	uint32_t through_tid;
 	uint32_t slowest; /* maximum number of instances, the slowest; 0: all */
-	bool varied; /* not just the slowest spans, as why_varied_internal.h says; not of `median`
-		      */
+	/* Choose slow spans of several causes (why_varied_internal.h); not with `median`. */
+	bool varied;
 	struct stack_names *names; /* symbolizer; NULL: none */
 	/* A timeline that was already made of the model, as by gpu_timeline_of_calls() for several
 	 * queries; NULL: `why` makes its own if it needs one. */

@@ -40,8 +40,7 @@ static int choices_compare(const void *left, const void *right, void *model)
 	return why_examined_compare(model, a->thread, b->thread);
 }
 
-static struct choice *choices_new(size_t *count, const struct model *model, why_examined_fn wanted,
-				  const void *arg)
+static struct choice *choices_new(size_t *count, const struct model *model)
 {
 	struct choice *all = memory_get((model->threads.len + 1) * sizeof(*all));
 	uint64_t *switches = memory_zeroed(model->threads.len, sizeof(*switches));
@@ -54,7 +53,7 @@ static struct choice *choices_new(size_t *count, const struct model *model, why_
 		const struct model_thread *thread = &model->threads.data[i];
 
 		if (thread->traced && thread->has_sched && !thread->own &&
-		    !why_is_of_waker(model, i) && wanted(model, i, arg))
+		    !why_is_of_waker(model, i))
 			all[(*count)++] = (struct choice){i, switches[i]};
 	}
 	free(switches);
@@ -65,12 +64,12 @@ size_t why_examined_choose(struct why_window *windows, const struct model *model
 			   const struct why_query *query, why_examined_fn wanted, const void *arg)
 {
 	size_t count, chosen = 0;
-	struct choice *all = choices_new(&count, model, wanted, arg);
+	struct choice *all = choices_new(&count, model);
 	uint64_t left = SWITCHES_MAX;
 
 	qsort_r(all, count, sizeof(*all), choices_compare, (void *)model);
 	for (size_t i = 0; i < count && chosen < WHY_EXAMINED_MAX; i++) {
-		if (all[i].switches > left)
+		if (all[i].switches > left || !wanted(model, all[i].thread, arg))
 			continue;
 		left -= all[i].switches;
 		windows[chosen++] =

@@ -211,24 +211,31 @@ static void want_cause(struct why *why, struct why_step *step, enum why_cause ca
 	}
 }
 
+static void want_part(struct why *why, const struct why_part *part)
+{
+	for (uint32_t i = 0; i < part->step_count; i++) {
+		struct why_step *step = &why->steps.data[part->step + i];
+
+		step->record = (uint32_t)why->records.len;
+		step->count = 0;
+		want_switches(why, step);
+		want_wait(why, step);
+		want_span(why, step);
+		want_call(why, step);
+		want_frequency(why, step);
+		if (i + 1 == part->step_count)
+			want_cause(why, step, part->cause);
+	}
+}
+
+/* There may be parts of instances that why_varied_keep() left out. */
 static void want_all(struct why *why)
 {
-	for (size_t i = 0; i < why->parts.len; i++) {
-		const struct why_part *part = &why->parts.data[i];
+	for (size_t i = 0; i < why->instances.len; i++) {
+		const struct why_instance *instance = &why->instances.data[i];
 
-		for (uint32_t k = 0; k < part->step_count; k++) {
-			struct why_step *step = &why->steps.data[part->step + k];
-
-			step->record = (uint32_t)why->records.len;
-			step->count = 0;
-			want_switches(why, step);
-			want_wait(why, step);
-			want_span(why, step);
-			want_call(why, step);
-			want_frequency(why, step);
-			if (k + 1 == part->step_count)
-				want_cause(why, step, part->cause);
-		}
+		for (uint32_t k = 0; k < instance->part_count; k++)
+			want_part(why, &why->parts.data[instance->part + k]);
 	}
 }
 

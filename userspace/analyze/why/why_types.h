@@ -312,19 +312,23 @@ static inline const char *why_part_name(const struct why *why, const struct why_
 				 : model_thread_kind_name(why->model, part->thread);
 }
 
-/* The process whose main thread waited for the CPU that others had, if it lets them go first: its
- * nice value is above 0. NULL: it is not so, or not known. */
+/* The process whose main thread waited for the CPU that others had, if its nice value is above 0.
+ * If those are recorded, theirs is lower. NULL: it is not so, or not known. */
 static inline const struct model_process *why_part_nice(const struct why *why,
 							const struct why_part *part)
 {
-	const struct model_process *process;
+	const struct model *model = why->model;
+	const struct model_process *process, *other;
 	uint32_t thread;
 
 	if (part->cause != WHY_CPU_CONTENTION || !part->threads || !part->step_count)
 		return NULL;
 	thread = why->steps.data[part->step + part->step_count - 1].thread;
-	process = model_process_of(why->model, thread);
-	return process && process->main_thread == thread && process->nice > 0 ? process : NULL;
+	process = model_process_of(model, thread);
+	if (!process || process->main_thread != thread || process->nice <= 0)
+		return NULL;
+	other = model_is_traced(model, part->thread) ? model_process_of(model, part->thread) : NULL;
+	return other && other->nice >= process->nice ? NULL : process;
 }
 
 /* The places of a part's range; NULL: it has none. */

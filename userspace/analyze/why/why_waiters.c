@@ -46,7 +46,7 @@ static bool waits_much(const struct model_thread *thread, const struct why_query
 	       (query->to_ts - query->from_ts) / LISTED_PARTS;
 }
 
-/* So many waits of a thread are searched for a lock. */
+/* So many waits of a thread that have a stack are searched for a lock. */
 #define WAITS_MAX 32
 
 /* Whether functions of the thread show that it waits for a lock of the program's own. All threads
@@ -55,13 +55,17 @@ static bool waits_for_lock(const struct model *model, struct stack_names *names,
 {
 	const struct model_wait *waits = model->waits.data;
 	size_t first = lower_bound(model->waits.len, i, waits[i].thread < thread);
+	unsigned searched = 0;
 
-	for (size_t i = first; names && i < model->waits.len && i - first < WAITS_MAX; i++) {
+	for (size_t i = first; names && i < model->waits.len && searched < WAITS_MAX; i++) {
 		const char *functions[STACK_NAMES_FUNCTIONS];
 		uint32_t count;
 
 		if (waits[i].thread != thread)
 			break;
+		if (!waits[i].user_stack)
+			continue;
+		searched++;
 		count = stack_names_functions(names, waits[i].user_stack, waits[i].from_ts,
 					      functions, STACK_NAMES_FUNCTIONS);
 		if (why_lock_awaited(functions, count))

@@ -38,13 +38,6 @@ static const struct lock_row locks[] = {
 	{"lock_wait(* lock_wait_suspend_thread(* ",
 	 "row_mysql_handle_errors(* row_search_mvcc(* row_upd_step(* row_ins_step(* ",
 	 "a lock of a row or table in InnoDB"},
-	/* Debian's mariadbd has no names of InnoDB's functions, but those that it exports to other
-	 * engines. Only for a lock does an engine wait with a timeout (innodb_lock_wait_timeout).
-	 */
-	{"pthread_cond_timedwait* ",
-	 "handler::ha_index_* handler::ha_rnd_* handler::ha_update_row* handler::ha_write_row* "
-	 "handler::ha_delete_row* ",
-	 "a lock of a row or table in MariaDB or MySQL"},
 	/* The functions of a semaphore are the same, but a "with" statement of Python gives back
 	 * what it takes: __enter__, or SemLock.__enter__ from Python 3.11 on. Until 3.9 the
 	 * function of C was semlock_acquire(). */
@@ -100,11 +93,29 @@ static bool is_nameless_semaphore(const char *const *functions, uint32_t count)
 	return false;
 }
 
+/* Debian's mariadbd 10.11 has no names of InnoDB's functions, but those that it exports to other
+ * engines. Only for a lock does an engine wait with a timeout (innodb_lock_wait_timeout). A join
+ * may have so many functions that mysql_execute_command() is not among those that are looked at. */
+static bool is_nameless_engine(const char *const *functions, uint32_t count)
+{
+	return has_any(functions, count, "pthread_cond_timedwait* ") &&
+	       has_any(functions, count,
+		       "handler::ha_index_* handler::ha_rnd_* handler::ha_update_row* "
+		       "handler::ha_write_row* handler::ha_delete_row* ") &&
+	       has_any(functions, count,
+		       "mysql_execute_command* mysql_update* mysql_insert* mysql_delete* "
+		       "JOIN::* sub_select* QUICK_* ");
+}
+
 const char *why_lock_awaited(const char *const *functions, uint32_t count)
 {
 	const char *object = row_find(locks, sizeof(locks) / sizeof(locks[0]), functions, count);
 
-	return object || !is_nameless_semaphore(functions, count) ? object : SHARED_TEXT;
+	if (object)
+		return object;
+	if (is_nameless_engine(functions, count))
+		return "a lock of a row or table in MariaDB or MySQL";
+	return is_nameless_semaphore(functions, count) ? SHARED_TEXT : NULL;
 }
 
 const char *why_ranks_awaited(const char *const *functions, uint32_t count)

@@ -309,11 +309,16 @@ bool wait_is_unnamed_futex(const char *text)
 	return text_begins(text, WAIT_FUTEX_BEGIN) && !strchr(text, '(');
 }
 
+/* The end of wait_unnamed_text(). */
+#define MORE " more"
+
 /* Whether the text of an object says nothing behind its number. */
 static bool is_plain_end(const char *end)
 {
+	const char *more = strstr(end, MORE);
+
 	return !*end || !strcmp(end, "]") || !strcmp(end, "] (unix)") ||
-	       (text_begins(end, " of ") && !strchr(end, ','));
+	       (text_begins(end, " of ") && !strchr(end, ',') && !(more && !more[strlen(MORE)]));
 }
 
 uint32_t wait_unnamed(struct strtab *texts, uint32_t object)
@@ -344,7 +349,7 @@ uint32_t wait_unnamed_text(struct strtab *texts, uint32_t object, size_t count)
 	char text[256];
 	int len = wait_is_unnamed_futex(one)
 			  ? snprintf(text, sizeof(text), "%zu" WAIT_FUTEXES_END, count)
-			  : snprintf(text, sizeof(text), "%s and %zu more", one, count - 1);
+			  : snprintf(text, sizeof(text), "%s and %zu" MORE, one, count - 1);
 
 	return len < (int)sizeof(text) ? strtab_put(texts, text, (size_t)len) : object;
 }

@@ -147,15 +147,6 @@ static int alike(const struct model *model, const struct why_sum *a, const struc
 								  alike_pid(model, b));
 }
 
-/* Groups similar sums, those of each process together. */
-static int alike_compare(const void *left, const void *right, void *arg)
-{
-	const struct why_sum *a = left, *b = right;
-	const struct model *model = arg;
-
-	return alike(model, a, b) ?: compare(pid_of(model, a), pid_of(model, b)) ?: larger(a, b);
-}
-
 static void add_sum(struct why_walk *walk, struct why_sum *to, const struct why_sum *sum)
 {
 	why_sampled_join(walk, to, sum);
@@ -227,17 +218,32 @@ static struct why_sum group_sum(struct why_walk *walk, const struct why_sum *sum
 }
 
 /* How sums are folded: of those that `takes` selects, more than `apart` that `group` finds equal
- * become one. `compare` sorts by `group` first, then by process and thread. */
+ * become one. */
 struct sum_folding {
 	size_t apart;
 	bool (*takes)(const struct why_walk *walk, const struct why_sum *sum);
 	int (*group)(const struct model *model, const struct why_sum *a, const struct why_sum *b);
-	int (*compare)(const void *left, const void *right, void *model);
 	/* Whether those that are equal stay apart nevertheless; NULL: no. */
 	bool (*keeps)(const struct why_sum *sums, size_t count);
 	/* Names what several objects are; NULL: they have one. */
 	void (*join)(struct why_walk *walk, struct why_sum *sum, size_t objects);
 };
+
+struct sum_order {
+	const struct sum_folding *folding;
+	const struct model *model;
+};
+
+/* Groups equal sums, those of each process and thread together. */
+static int by_group(const void *left, const void *right, void *arg)
+{
+	const struct why_sum *a = left, *b = right;
+	const struct sum_order *order = arg;
+	const struct model *model = order->model;
+
+	return order->folding->group(model, a, b) ?: compare(pid_of(model, a), pid_of(model, b))
+		       ?: compare(a->part.thread, b->part.thread) ?: larger(a, b);
+}
 
 /* Moves the sums that are folded to the front, and returns their number. */
 static size_t taken_first(struct why_walk *walk, const struct sum_folding *folding)
@@ -273,12 +279,13 @@ static size_t objects_of(const struct why_sum *sums, size_t count)
 
 static void fold(struct why_walk *walk, const struct sum_folding *folding)
 {
+	struct sum_order order = {folding, walk->model};
 	struct why_sum *sums = walk->sums.data;
 	size_t taken = taken_first(walk, folding), kept = 0, objects;
 
 	if (taken <= folding->apart)
 		return;
-	qsort_r(sums, taken, sizeof(*sums), folding->compare, (void *)walk->model);
+	qsort_r(sums, taken, sizeof(*sums), by_group, &order);
 	for (size_t i = 0, end; i < taken; i = end) {
 		for (end = i + 1;
 		     end < taken && !folding->group(walk->model, &sums[i], &sums[end]);)
@@ -307,7 +314,7 @@ static bool is_other(const struct why_walk *walk, const struct why_sum *sum)
 }
 
 static const struct sum_folding fold_threads = {
-	.apart = ALIKE_MAX, .takes = is_other, .group = alike, .compare = alike_compare};
+	.apart = ALIKE_MAX, .takes = is_other, .group = alike};
 
 /* ---- neighbours ---- */
 
@@ -332,7 +339,7 @@ static bool has_main(const struct why_sum *sums, size_t count)
 }
 
 static const struct sum_folding fold_rivals = {
-	.apart = 1, .takes = is_rival, .group = alike, .compare = alike_compare, .keeps = has_main};
+	.apart = 1, .takes = is_rival, .group = alike, .keeps = has_main};
 
 /* ---- pools ---- */
 
@@ -438,17 +445,6 @@ static int pool_group(const struct model *model, const struct why_sum *a, const 
 	return place_group(model, a, b) ?: compare(pool_object(a), pool_object(b));
 }
 
-static int by_thread(const struct model *model, const struct why_sum *a, const struct why_sum *b)
-{
-	return compare(pid_of(model, a), pid_of(model, b))
-		       ?: compare(a->part.thread, b->part.thread) ?: larger(a, b);
-}
-
-static int pool_order(const void *left, const void *right, void *model)
-{
-	return pool_group(model, left, right) ?: by_thread(model, left, right);
-}
-
 /* ---- many objects ---- */
 
 /* An object with at least this part of the time stays apart: the one large file among many. */
@@ -482,11 +478,6 @@ static int object_group(const struct model *model, const struct why_sum *a, cons
 		       ?: compare(model_host_of(model, a->part.thread),
 				  model_host_of(model, b->part.thread))
 			       ?: compare(alike_pid(model, a), alike_pid(model, b));
-}
-
-static int object_compare(const void *left, const void *right, void *model)
-{
-	return object_group(model, left, right) ?: by_thread(model, left, right);
 }
 
 /* "socket:[4711] (tcp …) and 164 more" */
@@ -523,11 +514,8 @@ static void name_pool_objects(struct why_walk *walk, struct why_sum *sum, size_t
 }
 
 /* Threads that wait in one place may each have a timer or a futex of its own. */
-static const struct sum_folding fold_pools = {.apart = 1,
-					      .takes = is_of_pool,
-					      .group = pool_group,
-					      .compare = pool_order,
-					      .join = name_pool_objects};
+static const struct sum_folding fold_pools = {
+	.apart = 1, .takes = is_of_pool, .group = pool_group, .join = name_pool_objects};
 
 /* A thread's own objects first: then the thread is still named. */
 static int object_of_thread(const struct model *model, const struct why_sum *a,
@@ -539,13 +527,9 @@ static int object_of_thread(const struct model *model, const struct why_sum *a,
 static const struct sum_folding fold_objects_of_thread = {.apart = ALIKE_MAX,
 							  .takes = is_small_object,
 							  .group = object_of_thread,
-							  .compare = object_compare,
 							  .join = name_objects};
-static const struct sum_folding fold_objects = {.apart = ALIKE_MAX,
-						.takes = is_small_object,
-						.group = object_group,
-						.compare = object_compare,
-						.join = name_objects};
+static const struct sum_folding fold_objects = {
+	.apart = ALIKE_MAX, .takes = is_small_object, .group = object_group, .join = name_objects};
 
 /* ---- files of an epoll ---- */
 
@@ -562,11 +546,8 @@ static void name_epoll(struct why_walk *walk, struct why_sum *sum, size_t count)
 }
 
 /* A loop watches other connections each time. */
-static const struct sum_folding fold_epolls = {.apart = 1,
-					       .takes = is_epoll,
-					       .group = object_of_thread,
-					       .compare = object_compare,
-					       .join = name_epoll};
+static const struct sum_folding fold_epolls = {
+	.apart = 1, .takes = is_epoll, .group = object_of_thread, .join = name_epoll};
 
 /* ---- connections to one server ---- */
 
@@ -581,11 +562,6 @@ static int server_group(const struct model *model, const struct why_sum *a, cons
 	return object_group(model, a, b) ?: compare(a->server, b->server);
 }
 
-static int server_compare(const void *left, const void *right, void *model)
-{
-	return server_group(model, left, right) ?: by_thread(model, left, right);
-}
-
 static void name_server(struct why_walk *walk, struct why_sum *sum, size_t count)
 {
 	(void)walk;
@@ -594,11 +570,8 @@ static void name_server(struct why_walk *walk, struct why_sum *sum, size_t count
 	sum->part.connections = (uint32_t)count;
 }
 
-static const struct sum_folding fold_connections = {.apart = 1,
-						    .takes = is_connection,
-						    .group = server_group,
-						    .compare = server_compare,
-						    .join = name_server};
+static const struct sum_folding fold_connections = {
+	.apart = 1, .takes = is_connection, .group = server_group, .join = name_server};
 
 /* ---- connections of a server ---- */
 
@@ -615,13 +588,6 @@ static int accepted_group(const struct model *model, const struct why_sum *a,
 		       ?: compare(a->accepted, b->accepted);
 }
 
-static int accepted_compare(const void *left, const void *right, void *arg)
-{
-	const struct why_sum *a = left, *b = right;
-
-	return accepted_group(arg, a, b) ?: larger(a, b);
-}
-
 static void name_accepted(struct why_walk *walk, struct why_sum *sum, size_t count)
 {
 	(void)walk;
@@ -634,7 +600,6 @@ static void name_accepted(struct why_walk *walk, struct why_sum *sum, size_t cou
 static const struct sum_folding fold_accepted = {.apart = 1,
 						 .takes = is_accepted,
 						 .group = accepted_group,
-						 .compare = accepted_compare,
 						 .keeps = has_main,
 						 .join = name_accepted};
 
@@ -652,11 +617,8 @@ static bool is_socket_to(const struct why_walk *walk, const struct why_sum *sum)
 					    : descriptor_list(object) != NULL;
 }
 
-static const struct sum_folding fold_sockets = {.apart = 1,
-						.takes = is_socket_to,
-						.group = object_of_thread,
-						.compare = object_compare,
-						.join = name_objects};
+static const struct sum_folding fold_sockets = {
+	.apart = 1, .takes = is_socket_to, .group = object_of_thread, .join = name_objects};
 
 /* ---- pipes for a child each ---- */
 
@@ -673,16 +635,8 @@ static int unnamed_group(const struct model *model, const struct why_sum *a,
 	return place_group(model, a, b) ?: compare(a->unnamed, b->unnamed);
 }
 
-static int unnamed_order(const void *left, const void *right, void *model)
-{
-	return unnamed_group(model, left, right) ?: by_thread(model, left, right);
-}
-
-static const struct sum_folding fold_unnamed = {.apart = 1,
-						.takes = is_unnamed,
-						.group = unnamed_group,
-						.compare = unnamed_order,
-						.join = name_unnamed};
+static const struct sum_folding fold_unnamed = {
+	.apart = 1, .takes = is_unnamed, .group = unnamed_group, .join = name_unnamed};
 
 void why_instance_judge(struct why_instance *instance, const struct why_walk *walk)
 {
