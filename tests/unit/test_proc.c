@@ -175,6 +175,71 @@ static void test_a_socket_whose_line_is_not_as_it_should_be_has_no_ends(void **s
 	detail_is("0: 0100007F:1F90 :0050 01 0:0 0:0 0 0 0 4711\n", "");
 }
 
+/* The time at which a file of this file system was made. */
+static int64_t born_on(const char *type)
+{
+	const struct file_key key = {.ino = 4711, .dev = 8 << 20 | 1};
+	static struct descriptor found;
+	char files[128];
+
+	fake.info = (struct statx){.stx_mask = STATX_BTIME,
+				   .stx_mode = S_IFREG,
+				   .stx_ino = key.ino,
+				   .stx_dev_major = 8,
+				   .stx_dev_minor = 1,
+				   .stx_btime.tv_sec = 1000};
+	snprintf(files, sizeof(files), "/data/x\n36 35 8:1 / /data rw - %s /dev/x rw\n", type);
+	files_are(files, strlen(files));
+	assert_int_equal(descriptor_find(&found, FAKE_PID, 3, &key), 0);
+	files_are(NULL, 0);
+	assert_string_equal(found.detail, type);
+	return found.born_s;
+}
+
+static void test_the_clock_of_a_file_server_may_be_wrong(void **state)
+{
+	(void)state;
+	assert_int_equal(born_on("ext4"), 1000);
+	assert_int_equal(born_on("nfs4"), 0);
+	assert_int_equal(born_on("cifs"), 0);
+	assert_int_equal(born_on("fuse.sshfs"), 0);
+}
+
+static bool socket_count(const struct inet_socket *socket, void *arg)
+{
+	(void)socket;
+	(*(unsigned *)arg)++;
+	return true;
+}
+
+static void test_the_sockets_of_a_process_that_is_gone_are_not_all(void **state)
+{
+	static const char line[] = "0: 0100007F:1F90 0100007F:0050 01 0:0 0:0 0 0 0 4711\n";
+	unsigned count = 0;
+
+	(void)state;
+	files_are(line, strlen(line));
+	assert_true(tcp_sockets_each(FAKE_PID, socket_count, &count));
+	assert_int_equal(count, 2); /* of both tables, which are the same here */
+	files_are(NULL, 0);
+	assert_false(tcp_sockets_each(FAKE_PID, socket_count, &count));
+}
+
+static void test_a_unix_socket_that_a_forged_line_is_about_is_not_named(void **state)
+{
+	static const char table[] = "0: 2 0 0 1 3 4711 /run/x\n0: 2 0 0 1 3 4712\n"
+				    "0: 2 0 0 1 3 4711 /run/trusted\n";
+	static struct descriptor found;
+
+	(void)state;
+	files_are(table, strlen(table));
+	assert_false(descriptor_of_unix(&found, FAKE_PID, 4711));
+	assert_true(descriptor_of_unix(&found, FAKE_PID, 4712));
+	assert_string_equal(found.name, "socket:[4712]");
+	assert_string_equal(found.detail, "unix");
+	assert_false(descriptor_of_unix(&found, FAKE_PID, 4713));
+}
+
 /* ---- the kernel's records of mappings ---- */
 
 struct seen {
@@ -280,6 +345,11 @@ int main(void)
 					  files_end),
 		cmocka_unit_test_teardown(
 			test_a_socket_whose_line_is_not_as_it_should_be_has_no_ends, files_end),
+		cmocka_unit_test_teardown(test_the_clock_of_a_file_server_may_be_wrong, files_end),
+		cmocka_unit_test_teardown(test_the_sockets_of_a_process_that_is_gone_are_not_all,
+					  files_end),
+		cmocka_unit_test_teardown(
+			test_a_unix_socket_that_a_forged_line_is_about_is_not_named, files_end),
 		cmocka_unit_test(test_escapes_of_mount_points_are_decoded),
 		cmocka_unit_test(test_records_of_mappings_are_read_around_the_end_of_a_ring),
 	};

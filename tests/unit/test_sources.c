@@ -273,6 +273,22 @@ test_unix_socket_has_the_process_at_its_other_end_and_what_that_has_not_read(voi
 	close(lone);
 }
 
+/* In the queue of a datagram socket, anybody may have put what is there. */
+static void test_what_a_datagram_socket_has_not_read_is_not_known(void **state)
+{
+	char text[128];
+	int ends[2];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends), 0);
+	assert_int_equal(write(ends[0], "twelve bytes", 12), 12);
+	opposite_text(text, ends[0]);
+	assert_int_equal(pipe_end_process(text), getpid());
+	assert_int_equal(pipe_end_unread(text), 0);
+	close(ends[0]);
+	close(ends[1]);
+}
+
 /* A child that has inherited an open file has its lock, too, also if its parent has closed it. */
 static void test_the_lock_of_a_file_has_the_processes_with_that_open_file(void **state)
 {
@@ -823,6 +839,7 @@ int main(void)
 		cmocka_unit_test(test_pipe_has_the_processes_that_hold_its_other_end),
 		cmocka_unit_test(
 			test_unix_socket_has_the_process_at_its_other_end_and_what_that_has_not_read),
+		cmocka_unit_test(test_what_a_datagram_socket_has_not_read_is_not_known),
 		cmocka_unit_test(
 			test_pipes_that_are_polled_have_the_processes_that_hold_all_other_ends),
 		cmocka_unit_test(test_the_lock_of_a_file_has_the_processes_with_that_open_file),

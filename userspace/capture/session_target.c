@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The list of targets: found by pid, added, removed. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/epoll.h>
@@ -67,17 +68,19 @@ static int target_network(struct session *session, pid_t pid)
 	return store_writer_add_attribute(session->writer, &attribute, session->err);
 }
 
-/* Writes the nice value of a process, unless it is the usual one. */
+/* Writes the nice value of a process, which may have another one after an exec. */
 static int target_nice(struct session *session, pid_t pid)
 {
-	int nice = getpriority(PRIO_PROCESS, (id_t)pid);
 	char value[16];
 	struct store_attribute attribute = {.pid = (uint32_t)pid,
 					    .ts = clock_monotonic_ns(),
 					    .key = STORE_NICE,
 					    .value = value};
+	int nice;
 
-	if (!nice || nice == -1) /* -1: also of a process that is gone */
+	errno = 0;
+	nice = getpriority(PRIO_PROCESS, (id_t)pid);
+	if (errno) /* it is gone; -1 is a value as well */
 		return 0;
 	snprintf(value, sizeof(value), "%d", nice);
 	return store_writer_add_attribute(session->writer, &attribute, session->err);

@@ -151,7 +151,7 @@ struct store_rank {
 /* The inode of the process's network namespace, in decimal. Each namespace has addresses and ports
  * of its own. */
 #define STORE_NETWORK "waffle.network"
-/* The nice value of the process's main thread, in decimal, unless it is 0. */
+/* The nice value of the process's main thread, in decimal. Earlier versions left out 0. */
 #define STORE_NICE "waffle.nice"
 
 /* What else is known of a process as the conventions of OpenTelemetry name it, such as

@@ -401,8 +401,12 @@ int enrich_halted_examine(struct enrich *enrich)
 	return open_waits_examine(enrich->open_waits);
 }
 
+/* Limit of the time for the names of Unix sockets: a table of all is read for each of them. */
+#define UNIX_NS 200000000ull
+
 struct pipes_named {
 	struct object_names *objects;
+	uint64_t unix_ns; /* no later than that */
 	struct error *err;
 };
 
@@ -416,6 +420,11 @@ static int pipe_name(const struct open_wait_pipes *pipes, void *arg)
 	if (pipes->count > 1)
 		return object_names_polled_pipes(named->objects, pipes->pid, pipes->fds,
 						 pipes->count, text, named->err);
+	if (pipes->ends[0].socket)
+		return clock_monotonic_ns() < named->unix_ns
+			       ? object_names_unix(named->objects, pipes->pid, pipes->tid,
+						   &pipes->key, text, named->err)
+			       : 0;
 	return object_names_pipe(named->objects, pipes->pid, pipes->tid, pipes->fds[0], &pipes->key,
 				 text, named->err);
 }
@@ -445,7 +454,7 @@ int enrich_peers(struct enrich *enrich, const pid_t *pids, size_t count, bool at
 
 int enrich_pipes(struct enrich *enrich, struct error *err)
 {
-	struct pipes_named named = {enrich->objects, err};
+	struct pipes_named named = {enrich->objects, clock_monotonic_ns() + UNIX_NS, err};
 
 	return open_waits_pipes(enrich->open_waits, pipe_name, &named)
 		       ?: open_waits_fifos(enrich->open_waits, fifo_name, &named);

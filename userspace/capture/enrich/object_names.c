@@ -51,6 +51,7 @@ struct object_row {
 	uint64_t looked_ts;
 	enum object_kind kind;
 	bool nameless; /* an object has only the inode of a file that has a path */
+	bool opposed;  /* the name of a Unix socket has who holds the other end */
 };
 
 struct object_names {
@@ -622,18 +623,37 @@ int64_t object_names_cgroup(struct object_names *names, pid_t tid, uint64_t ino,
 	return named_once(names, row, cgroup_path(found->name, sizeof(found->name), tid, ino), err);
 }
 
+/* Adds to what was found who holds the other end. */
+static int opposite_write(struct object_names *names, struct object_row *row, pid_t pid,
+			  const char *text, struct error *err)
+{
+	char *detail = names->found.detail;
+	size_t len = strlen(detail);
+
+	snprintf(detail + len, sizeof(names->found.detail) - len, "%s%s",
+		 len ? DESCRIPTOR_AFTER " " : "", text);
+	return row_fix(names, row, (uint32_t)pid, err);
+}
+
 int object_names_pipe(struct object_names *names, pid_t pid, pid_t tid, int fd,
 		      const struct file_key *key, const char *text, struct error *err)
 {
 	struct object_row *row = row_get(names, key, 0, 0);
-	size_t len;
 
 	if (!row || descriptor_find(&names->found, tid, fd, key))
 		return 0;
-	len = strlen(names->found.detail);
-	snprintf(names->found.detail + len, sizeof(names->found.detail) - len, "%s%s",
-		 len ? DESCRIPTOR_AFTER " " : "", text);
-	return row_fix(names, row, (uint32_t)pid, err);
+	return opposite_write(names, row, pid, text, err);
+}
+
+int object_names_unix(struct object_names *names, pid_t pid, pid_t tid, const struct file_key *key,
+		      const char *text, struct error *err)
+{
+	struct object_row *row = row_get(names, key, 0, 0);
+
+	if (!row || row->opposed || !descriptor_of_unix(&names->found, tid, key->ino))
+		return 0;
+	row->opposed = true;
+	return opposite_write(names, row, pid, text, err);
 }
 
 int object_names_fifo(struct object_names *names, pid_t pid, const struct file_key *key,
@@ -755,9 +775,9 @@ static bool networks_each(const pid_t *pids, size_t count, uint64_t until_ns, in
 	bool all = true;
 
 	for (size_t i = 0; i < count && clock_monotonic_ns() < until_ns; i++) {
-		uint64_t network = process_network(pids[i]);
+		uint64_t network = process_network(pids[i]); /* 0: it has ended */
 
-		if (map_get(&networks, network) != MAP_NONE)
+		if (!network || map_get(&networks, network) != MAP_NONE)
 			continue;
 		(void)map_set(&networks, network, 1);
 		all &= tcp_sockets_each(pids[i], found, arg);
@@ -861,9 +881,16 @@ int object_names_peers(struct object_names *names, const pid_t *pids, size_t cou
 
 /* ---- other ends as they are when the capture ends ---- */
 
+#define FIRST_WALK 1u
+#define SECOND_WALK 2u
+
 struct far_ends {
 	struct object_names *names;
 	struct keymap remotes; /* addresses and ports to which sockets are connected */
+	/* Known connections "tcp A <-> B" within the machine → the walks through the tables that
+	 * show them established. A table is no snapshot, so we need two walks. */
+	struct keymap near;
+	uint32_t walk; /* FIRST_WALK or SECOND_WALK */
 	uint64_t until_ns;
 	struct error *err;
 	int result;
@@ -930,31 +957,53 @@ int object_names_unaccepted(struct object_names *names, const pid_t *pids, size_
 	return far.result;
 }
 
-/* The address and port "127.0.0.1:80" of "tcp 127.0.0.1:5000 <-> 127.0.0.1:80, …", and its length.
- * NULL: the connection does not stay within the machine. */
-static const char *remote_within(const char *detail, size_t *len)
+/* An address and port "127.0.0.1:80" that only the machine itself reaches. */
+static bool is_within(const char *address)
 {
-	const char *between = strstr(detail, DESCRIPTOR_BETWEEN);
-
-	if (!between || (!text_begins(detail, "tcp 127.") && !text_begins(detail, "tcp [::1]:")))
-		return NULL;
-	between += strlen(DESCRIPTOR_BETWEEN);
-	*len = strcspn(between, DESCRIPTOR_AFTER);
-	return between;
+	return text_begins(address, "127.") || text_begins(address, "[::1]:");
 }
 
-/* Notes to what a socket is connected, and adds it if it is a known connection's other end with
- * something unread. */
+/* Notes to what a socket is connected, whatever its own address is: a server at any address of the
+ * machine has clients at 127.0.0.1. */
+static bool remote_note(struct far_ends *far, const char *detail)
+{
+	const char *between = strstr(detail, DESCRIPTOR_BETWEEN);
+	const char *remote = between ? between + strlen(DESCRIPTOR_BETWEEN) : "";
+
+	return !is_within(remote) ||
+	       (far->remotes.len < CONNECTIONS_MAX &&
+		keymap_set(&far->remotes, remote, strcspn(remote, DESCRIPTOR_AFTER), 1));
+}
+
+/* Notes that this walk shows a known connection within the machine. */
+static bool near_note(struct far_ends *far, const struct inet_socket *socket)
+{
+	size_t len = strlen(socket->detail);
+	uint32_t walks;
+
+	if (!socket->ino || !socket->established || !is_within(socket->detail + strlen("tcp ")) ||
+	    keymap_get(&far->names->connections, socket->detail, len) == MAP_NONE)
+		return true;
+	walks = keymap_get(&far->near, socket->detail, len);
+	return keymap_set(&far->near, socket->detail, len,
+			  far->walk | (walks == MAP_NONE ? 0 : walks));
+}
+
+static bool ends_note(const struct inet_socket *socket, void *arg)
+{
+	struct far_ends *far = arg;
+
+	return !far->result && clock_monotonic_ns() < far->until_ns &&
+	       remote_note(far, socket->detail) && near_note(far, socket);
+}
+
+/* The same, and adds the socket if it is a known connection's other end with something unread. */
 static bool far_end_note(const struct inet_socket *socket, void *arg)
 {
 	struct far_ends *far = arg;
 	char turned[256], state[64];
-	size_t len = 0;
-	const char *remote = remote_within(socket->detail, &len);
 
-	if (clock_monotonic_ns() >= far->until_ns ||
-	    (remote &&
-	     (far->remotes.len >= CONNECTIONS_MAX || !keymap_set(&far->remotes, remote, len, 1))))
+	if (!ends_note(socket, far))
 		return false;
 	if (!socket->established || !socket->unread ||
 	    !is_far_end(far, socket->detail, turned, sizeof(turned)))
@@ -964,37 +1013,39 @@ static bool far_end_note(const struct inet_socket *socket, void *arg)
 	return far_end_write(far, socket->detail, state);
 }
 
-/* Adds the other end of a known connection if it has none. A rule of NAT may lead the connection to
- * another port than its client knows, so any socket that is connected with the client's port may be
- * the other end. */
-static bool gone_find(const struct inet_socket *socket, void *arg)
+/* Adds the other ends that both walks lack. A rule of NAT may lead the connection to another port
+ * than its client knows, so any socket that is connected with the client's port may be the other
+ * end. */
+static void gone_write(struct far_ends *far)
 {
-	struct far_ends *far = arg;
-	const char *detail = socket->detail, *local = detail + strlen("tcp ");
-	char turned[256];
-	size_t ignored;
+	for (size_t i = 0; i < far->near.entries.len && !far->result; i++) {
+		const struct keymap_entry *near = &far->near.entries.data[i];
+		const char *local = near->key + strlen("tcp ");
+		char turned[256];
 
-	if (far->result || clock_monotonic_ns() >= far->until_ns)
-		return false;
-	if (!socket->ino || !socket->established || !remote_within(detail, &ignored) ||
-	    keymap_get(&far->remotes, local, strcspn(local, " ")) != MAP_NONE ||
-	    keymap_get(&far->names->connections, detail, strlen(detail)) == MAP_NONE ||
-	    !connection_turn(turned, sizeof(turned), detail))
-		return true;
-	return far_end_write(far, turned, DESCRIPTOR_GONE);
+		if (near->value == (FIRST_WALK | SECOND_WALK) &&
+		    keymap_get(&far->remotes, local, strcspn(local, " ")) == MAP_NONE &&
+		    connection_turn(turned, sizeof(turned), near->key))
+			(void)far_end_write(far, turned, DESCRIPTOR_GONE);
+	}
 }
 
 int object_names_far_ends(struct object_names *names, const pid_t *pids, size_t count,
 			  struct error *err)
 {
 	uint64_t begin_ns = clock_monotonic_ns();
-	struct far_ends far = {.names = names, .until_ns = begin_ns + PEERS_NS, .err = err};
+	struct far_ends far = {
+		.names = names, .walk = FIRST_WALK, .until_ns = begin_ns + PEERS_NS, .err = err};
+	bool all;
 
 	if (!names->connections.len || too_dear(names, begin_ns))
 		return 0;
-	if (networks_each(pids, count, far.until_ns, far_end_note, &far))
-		(void)networks_each(pids, count, far.until_ns, gone_find, &far);
+	all = networks_each(pids, count, far.until_ns, far_end_note, &far);
+	far.walk = SECOND_WALK;
+	if (all && networks_each(pids, count, far.until_ns, ends_note, &far))
+		gone_write(&far);
 	keymap_free(&far.remotes);
+	keymap_free(&far.near);
 	names->spent_ns += clock_monotonic_ns() - begin_ns;
 	return far.result;
 }

@@ -63,10 +63,13 @@ int object_names_closed(struct object_names *names, const pid_t *pids, size_t co
  * gone. Call it at the end of the capture, when all connections are known. */
 int object_names_far_ends(struct object_names *names, const pid_t *pids, size_t count,
 			  struct error *err);
-/* Adds to the name of a pipe or Unix socket who holds its other end: `text`. `tid`, a thread of
- * process `pid`, has it open as `fd`. Later lookups give that name. */
+/* Adds to the name of a pipe who holds its other end, or of a file who has its lock: `text`. `tid`,
+ * a thread of process `pid`, has it open as `fd`. Later lookups give that name. */
 int object_names_pipe(struct object_names *names, pid_t pid, pid_t tid, int fd,
 		      const struct file_key *key, const char *text, struct error *err);
+/* The same for a Unix socket, once: only threads at the same end wait for it. */
+int object_names_unix(struct object_names *names, pid_t pid, pid_t tid, const struct file_key *key,
+		      const char *text, struct error *err);
 /* The same for a list of descriptors as of object_names_polled(). */
 int object_names_polled_pipes(struct object_names *names, pid_t pid, const int *fds, uint32_t count,
 			      const char *text, struct error *err);

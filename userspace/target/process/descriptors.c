@@ -16,6 +16,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "target/process/mounts.h"
 #include "target/process/process.h"
 #include "target/process/terminal.h"
 #include "util/clock.h"
@@ -203,6 +204,16 @@ static void socket_detail(pid_t pid, uint64_t ino, char *detail, size_t size)
 	}
 }
 
+bool descriptor_of_unix(struct descriptor *found, pid_t pid, uint64_t ino)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/net/unix", pid);
+	snprintf(found->name, sizeof(found->name), DESCRIPTOR_SOCKET "[%" PRIu64 "]", ino);
+	return socket_lines(path, unix_parse, "unix", ino, found->detail, sizeof(found->detail)) ==
+	       1;
+}
+
 /* Limit of the lines of a table, most of which may be of connections that are closed. */
 #define CONNECTION_LINES_MAX 200000
 
@@ -222,27 +233,38 @@ static bool line_pass(const char *line, const char *kind, inet_socket_fn found, 
 	return found(&socket, arg);
 }
 
-/* Of the tables of IPv4 and IPv6. */
+/* Whether all lines of a table have passed. */
+static bool table_each(FILE *table, const char *kind, inet_socket_fn found, void *arg)
+{
+	unsigned left = CONNECTION_LINES_MAX;
+	size_t size = 0;
+	char *line = NULL;
+	bool all = true;
+
+	while (all && getline(&line, &size, table) > 0)
+		all = left-- && line_pass(line, kind, found, arg);
+	free(line);
+	return all && feof(table);
+}
+
+/* A kernel without IPv6 has no table of it. One of a process that is gone is missing as well, but
+ * then so is that of IPv4, which is read after it. */
 static bool inet_sockets_each(pid_t pid, const char *kind, inet_socket_fn found, void *arg)
 {
-	static const char *const versions[] = {"", "6"};
-	bool more = true;
+	static const char *const versions[] = {"6", ""};
+	bool all = true;
 
-	for (size_t i = 0; more && i < sizeof(versions) / sizeof(versions[0]); i++) {
-		char path[64], *line = NULL;
-		unsigned left = CONNECTION_LINES_MAX;
-		size_t line_size = 0;
+	for (size_t i = 0; all && i < sizeof(versions) / sizeof(versions[0]); i++) {
+		char path[64];
 		FILE *table;
 
 		snprintf(path, sizeof(path), "/proc/%d/net/%s%s", pid, kind, versions[i]);
 		table = fopen(path, "re");
-		while (more && table && getline(&line, &line_size, table) > 0)
-			more = left-- && line_pass(line, kind, found, arg);
-		free(line);
+		all = table ? table_each(table, kind, found, arg) : errno == ENOENT && *versions[i];
 		if (table)
 			fclose(table);
 	}
-	return more;
+	return all;
 }
 
 bool tcp_sockets_each(pid_t pid, inet_socket_fn found, void *arg)
@@ -431,7 +453,10 @@ int descriptor_find(struct descriptor *found, pid_t pid, int fd, const struct fi
 	if (result)
 		return result;
 	descriptor_detail(found, pid, &info);
-	found->born_s = info.stx_mask & STATX_BTIME ? info.stx_btime.tv_sec : 0;
+	/* A server gives the time of its own clock. */
+	found->born_s = info.stx_mask & STATX_BTIME && mounts_type_is_local(found->detail)
+				? info.stx_btime.tv_sec
+				: 0;
 	return 0;
 }
 

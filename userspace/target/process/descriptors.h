@@ -33,7 +33,9 @@ struct descriptor {
 	 * "ext4, locked by process 4711, sh" while a thread waits for the lock; or "".
 	 */
 	char detail[256];
-	int64_t born_s; /* when the file was made, in the time of the host's clock; 0: unknown */
+	/* When the file was made, in the time of the host's clock; 0: unknown, also if that is the
+	 * time of a server's clock. */
+	int64_t born_s;
 };
 
 #define DESCRIPTOR_FIFO "fifo"
@@ -114,12 +116,17 @@ struct inet_socket {
 typedef bool (*inet_socket_fn)(const struct inet_socket *socket, void *arg);
 
 /* Calls `found` for each open socket of TCP in the network namespace of a process until it returns
- * false. Whether it has got all: a host may have millions, of which the first ones pass. */
+ * false. Whether it has got all: a host may have millions, of which the first ones pass, and the
+ * process may end. */
 bool tcp_sockets_each(pid_t pid, inet_socket_fn found, void *arg);
 /* The same of UDP. */
 bool udp_sockets_each(pid_t pid, inet_socket_fn found, void *arg);
 /* Calls `found` for each open socket of a process. */
 void sockets_each(pid_t pid, void (*found)(const struct file_key *key, void *arg), void *arg);
+
+/* Names a socket that is known to be a Unix socket, in the network namespace of a process. False:
+ * it is not there, or a forged line hides which it is. */
+bool descriptor_of_unix(struct descriptor *found, pid_t pid, uint64_t ino);
 
 /* Names a file without its process: "pipe:[4711]" or "socket:[4712]", whose device numbers are the
  * same everywhere; otherwise "inode 4711 of /data". False: the device is unknown. */

@@ -50,6 +50,12 @@ static void attributes_take(struct unix_socket *found, const struct rtattr *attr
 	}
 }
 
+/* In the queue of a datagram socket, anybody may have put what is there. */
+static bool is_from_peer(const struct unix_diag_msg *message)
+{
+	return message->udiag_type == SOCK_STREAM || message->udiag_type == SOCK_SEQPACKET;
+}
+
 /* The kernel answers while it takes the request. */
 static bool socket_read(struct unix_socket *found, int netlink, uint32_t ino)
 {
@@ -71,6 +77,8 @@ static bool socket_read(struct unix_socket *found, int netlink, uint32_t ino)
 		return false;
 	attributes_take(found, (const struct rtattr *)(message + 1),
 			(int)(answer.header.nlmsg_len - begin));
+	if (!is_from_peer(message))
+		found->unread = 0;
 	return true;
 }
 

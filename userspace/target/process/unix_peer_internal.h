@@ -8,7 +8,7 @@
 
 struct unix_peer {
 	uint64_t ino;    /* of the socket at the other end */
-	uint32_t unread; /* bytes that its process has got and not read */
+	uint32_t unread; /* bytes that its process has got from this one and not read */
 };
 
 /* False: the socket is not connected, or not accepted yet, or it is no Unix socket of our network
