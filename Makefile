@@ -234,6 +234,7 @@ $(BUILD)/unit/test_arming_sites: private CFLAGS_ALL += -Wl,--wrap=address_spaces
 $(BUILD)/unit/test_thread_names: private CFLAGS_ALL += -Wl,--wrap=hit_image_open,--wrap=stacks_interpreter,--wrap=python_threads_begin,--wrap=python_threads_step,--wrap=python_threads_end,--wrap=image_is_there,--wrap=process_has_tid,--wrap=process_seen_tid
 $(BUILD)/unit/test_limits: private CFLAGS_ALL += -Wl,--wrap=clock_gettime,--wrap=cgroup_path,--wrap=cgroup_memory_user,--wrap=cgroup_io_limits
 $(BUILD)/unit/test_mmap_lock: private CFLAGS_ALL += -Wl,--wrap=iterator_open
+$(BUILD)/unit/test_arming_refused: private CFLAGS_ALL += -Wl,--wrap=kernel_arm,--wrap=armed_release,--wrap=armed_refused,--wrap=armed_unsupported,--wrap=kernel_probes_widen
 $(BUILD)/unit/test_requests $(BUILD)/unit/test_wait_counters: private CFLAGS_ALL += -Wl,--wrap=store_writer_add_site
 $(BUILD)/unit/test_transport: private CFLAGS_ALL += -Wl,--wrap=ring_set_add,--wrap=name_set_add,--wrap=image_may_be_read,--wrap=process_is_confined
 

@@ -68,9 +68,17 @@ enum arming_lack arming_left_out(struct arming *arming)
 	return lack;
 }
 
+void notice_add(struct arming *arming, const char *line)
+{
+	char *copy = strdup(line);
+
+	if (copy && !vec_push(&arming->notices, copy))
+		free(copy);
+}
+
 void file_report(struct arming *arming, struct armed_file *file, const char *what)
 {
-	char line[4400], *copy;
+	char line[4400];
 
 	for (size_t i = 0; i < arming->files.len; i++)
 		if (arming->files.data[i].reported &&
@@ -78,9 +86,7 @@ void file_report(struct arming *arming, struct armed_file *file, const char *wha
 			return;
 	file->reported = true;
 	snprintf(line, sizeof(line), "%s %s", file->path, what);
-	copy = strdup(line);
-	if (copy && !vec_push(&arming->notices, copy))
-		free(copy);
+	notice_add(arming, line);
 }
 
 int file_mapped(struct arming *arming, struct armed_file *file, struct error *err)

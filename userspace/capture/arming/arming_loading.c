@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Arms files that have a page mapped twice (arming_doubled.c) when their loader is done, and all
- * that the kernel has refused when it does not any more. */
+/* The waits until files may be armed. Ends those for loaders of files that have a page mapped twice
+ * (arming_doubled.c). */
+#include <errno.h>
+
 #include "capture/arming/arming_internal.h"
 #include "util/clock.h"
 
@@ -10,6 +12,39 @@
 
 /* A held program begins within this time, if its exec succeeds. */
 #define EXEC_MAX_NS 2000000000ull
+
+int loading_keep(struct arming *arming, const struct loading *loading, struct error *err)
+{
+	for (size_t i = 0; i < arming->loading.len; i++) {
+		struct loading *row = &arming->loading.data[i];
+
+		if (row->pid == loading->pid && row->file == loading->file &&
+		    row->reason == loading->reason) {
+			*row = *loading;
+			return 0;
+		}
+	}
+	if (!vec_push(&arming->loading, *loading))
+		return error_set(err, ENOMEM, "out of memory");
+	arming->files.data[loading->file].arm_count++; /* keeps the file open */
+	return 0;
+}
+
+void loading_remove(struct arming *arming, size_t row)
+{
+	struct armed_file *file = &arming->files.data[arming->loading.data[row].file];
+
+	arming->loading.data[row] = arming->loading.data[--arming->loading.len];
+	file->arm_count--;
+	file_rest(file);
+}
+
+void loading_forget(struct arming *arming, pid_t pid)
+{
+	for (size_t i = arming->loading.len; i > 0; i--)
+		if (arming->loading.data[i - 1].pid == pid)
+			loading_remove(arming, i - 1);
+}
 
 int file_arm_early(struct arming *arming, uint32_t index, pid_t pid, struct error *err)
 {
@@ -27,7 +62,7 @@ int file_arm_early(struct arming *arming, uint32_t index, pid_t pid, struct erro
 			armed_release(arm_remove(arming, i - 1));
 		}
 	}
-	return loading_add(arming, index, pid, true, err);
+	return loading_add(arming, index, pid, LOADING_AHEAD, err);
 }
 
 void arming_began(struct arming *arming, pid_t pid, uint64_t next_ns)
@@ -35,8 +70,9 @@ void arming_began(struct arming *arming, pid_t pid, uint64_t next_ns)
 	for (size_t i = 0; i < arming->loading.len; i++) {
 		struct loading *loading = &arming->loading.data[i];
 
-		if (loading->pid == pid && loading->begin_ns < next_ns)
-			loading->ahead = false;
+		if (loading->pid == pid && loading->reason == LOADING_AHEAD &&
+		    loading->begin_ns < next_ns)
+			loading->reason = LOADING_LOADER;
 	}
 }
 
@@ -57,22 +93,10 @@ int arming_loading_ms(const struct arming *arming, int most)
 		uint64_t ts = loading->next_ns;
 		uint64_t ms = ts > now ? (ts - now + 999999) / 1000000 : 0;
 
-		if (!loading->ahead && ms < (uint64_t)most)
+		if (loading->reason != LOADING_AHEAD && ms < (uint64_t)most)
 			most = (int)ms;
 	}
 	return most;
-}
-
-/* The row stays, with a later time, if it is refused again. */
-static void refused_again(struct arming *arming, size_t row)
-{
-	const struct loading loading = arming->loading.data[row];
-	struct error ignored = ERROR_INIT;
-
-	if (arming->files.data[loading.file].ino)
-		file_arm(arming, loading.file, loading.pid, &ignored);
-	if (arming->loading.data[row].next_ns == loading.next_ns)
-		loading_remove(arming, row);
 }
 
 void arming_loaded(struct arming *arming)
@@ -85,14 +109,10 @@ void arming_loaded(struct arming *arming)
 		uint64_t now = clock_monotonic_ns(), gap = (now - loading->begin_ns) / LOOK_SHARE;
 		struct doubled found;
 
-		if (loading->ahead && now - loading->begin_ns > EXEC_MAX_NS)
-			loading->ahead = false; /* the exec failed */
-		if (loading->ahead || now < loading->next_ns)
+		if (loading->reason == LOADING_AHEAD && now - loading->begin_ns > EXEC_MAX_NS)
+			loading->reason = LOADING_LOADER; /* the exec failed */
+		if (loading->reason != LOADING_LOADER || now < loading->next_ns)
 			continue;
-		if (loading->refused) {
-			refused_again(arming, i - 1);
-			continue;
-		}
 		found = file->ino ? doubled_look(file, loading->pid) : (struct doubled){0};
 		gap = gap < LOOK_MIN_NS ? LOOK_MIN_NS : gap > LOOK_MAX_NS ? LOOK_MAX_NS : gap;
 		loading->next_ns = now + gap;
