@@ -3,12 +3,12 @@
  * Shared by the parts of arming:
  *
  *	arming.c            processes
- *	arming_files.c      the tables of files, of what is armed, and of processes
+ *	arming_files.c      the tables of files, of what is armed or waits for it, and of processes
  *	arming_file.c       one file: examined, armed
  *	arming_calls.c      calls
  *	arming_doubled.c    files that must not be armed before their loader is done
- *	arming_loading.c    waits until files may be armed
  *	arming_refused.c    files that could not be armed
+ *	arming_loading.c    ends of waits for loaders, and of refusals
  *	arming_expect.c     files that may be mapped later
  *	arming_programs.c   files that a program will map
  *	arming_changes.c    changes of files on disk
@@ -140,6 +140,11 @@ void file_rest(struct armed_file *file);
 /* Removes a row from the list and returns its links, which the caller frees. */
 struct armed *arm_remove(struct arming *arming, size_t row);
 bool file_is_armed(const struct arming *arming, pid_t pid, uint32_t file);
+/* Adds a wait. One for the same replaces the one that is there. -ENOMEM. */
+int loading_keep(struct arming *arming, const struct loading *loading, struct error *err);
+void loading_remove(struct arming *arming, size_t row);
+/* Cancels all waits of a process. */
+void loading_forget(struct arming *arming, pid_t pid);
 void notice_add(struct arming *arming, const char *line);
 /* Reports a message about a file, once per path. */
 void file_report(struct arming *arming, struct armed_file *file, const char *what);
@@ -205,11 +210,6 @@ int file_arm_failed(struct arming *arming, uint32_t index, pid_t pid, int result
 		    const struct error *problem, struct error *err);
 
 /* arming_loading.c */
-/* Adds a row. One for the same replaces the one that is there. -ENOMEM. */
-int loading_keep(struct arming *arming, const struct loading *loading, struct error *err);
-void loading_remove(struct arming *arming, size_t row);
-/* Cancels all waits of a process. */
-void loading_forget(struct arming *arming, pid_t pid);
 /* Does what file_arm() does for a file that the process has not mapped yet. */
 int file_arm_early(struct arming *arming, uint32_t index, pid_t pid, struct error *err);
 

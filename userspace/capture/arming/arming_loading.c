@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The waits until files may be armed. Ends those for loaders of files that have a page mapped twice
- * (arming_doubled.c). */
-#include <errno.h>
-
+/* Arms files that have a page mapped twice (arming_doubled.c) when their loader is done, and those
+ * that were refused (arming_refused.c) when no process keeps its mmap_lock any more. */
 #include "capture/arming/arming_internal.h"
 #include "util/clock.h"
 
@@ -12,39 +10,6 @@
 
 /* A held program begins within this time, if its exec succeeds. */
 #define EXEC_MAX_NS 2000000000ull
-
-int loading_keep(struct arming *arming, const struct loading *loading, struct error *err)
-{
-	for (size_t i = 0; i < arming->loading.len; i++) {
-		struct loading *row = &arming->loading.data[i];
-
-		if (row->pid == loading->pid && row->file == loading->file &&
-		    row->reason == loading->reason) {
-			*row = *loading;
-			return 0;
-		}
-	}
-	if (!vec_push(&arming->loading, *loading))
-		return error_set(err, ENOMEM, "out of memory");
-	arming->files.data[loading->file].arm_count++; /* keeps the file open */
-	return 0;
-}
-
-void loading_remove(struct arming *arming, size_t row)
-{
-	struct armed_file *file = &arming->files.data[arming->loading.data[row].file];
-
-	arming->loading.data[row] = arming->loading.data[--arming->loading.len];
-	file->arm_count--;
-	file_rest(file);
-}
-
-void loading_forget(struct arming *arming, pid_t pid)
-{
-	for (size_t i = arming->loading.len; i > 0; i--)
-		if (arming->loading.data[i - 1].pid == pid)
-			loading_remove(arming, i - 1);
-}
 
 int file_arm_early(struct arming *arming, uint32_t index, pid_t pid, struct error *err)
 {
@@ -122,5 +87,37 @@ void arming_loaded(struct arming *arming)
 		if (found.mappings)
 			file_arm(arming, loading->file, loading->pid, &ignored);
 		loading_remove(arming, i - 1);
+	}
+}
+
+/* If it is refused again, it gets a new row. */
+static void refused_retry(struct arming *arming, size_t row)
+{
+	const struct loading loading = arming->loading.data[row];
+	struct armed_file *file = &arming->files.data[loading.file];
+	struct error ignored = ERROR_INIT;
+
+	file->arm_count++; /* keeps the file open */
+	loading_remove(arming, row);
+	if (file->ino)
+		file_arm(arming, loading.file, loading.pid, &ignored);
+	file->arm_count--;
+	file_rest(file);
+}
+
+void arming_retry(struct arming *arming, uint64_t until_ns)
+{
+	bool first = true;
+
+	for (size_t i = arming->loading.len; i > 0; i--) {
+		const struct loading *loading = &arming->loading.data[i - 1];
+		uint64_t now = clock_monotonic_ns();
+
+		if (loading->reason != LOADING_REFUSED || now < loading->next_ns)
+			continue;
+		if (!first && now >= until_ns)
+			return;
+		first = false;
+		refused_retry(arming, i - 1);
 	}
 }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Handles files that could not be armed. Those that are refused because some process keeps its
- * mmap_lock, or may do so (kernel/mmap_lock.c), are armed when it does not any more. */
+/* Files that could not be armed. Those that are refused because some process keeps its mmap_lock,
+ * or may do so (kernel/mmap_lock.c), are armed later. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 
 #include "capture/arming/arming_internal.h"
-#include "util/clock.h"
 
 int loading_add_refused(struct arming *arming, uint32_t index, pid_t pid, struct error *err)
 {
@@ -43,36 +42,4 @@ int file_arm_failed(struct arming *arming, uint32_t index, pid_t pid, int result
 	if (!arming->warning[0])
 		snprintf(arming->warning, sizeof(arming->warning), "%s", problem->message);
 	return 0;
-}
-
-/* If it is refused again, it gets a new row. */
-static void refused_retry(struct arming *arming, size_t row)
-{
-	const struct loading loading = arming->loading.data[row];
-	struct armed_file *file = &arming->files.data[loading.file];
-	struct error ignored = ERROR_INIT;
-
-	file->arm_count++; /* keeps the file open */
-	loading_remove(arming, row);
-	if (file->ino)
-		file_arm(arming, loading.file, loading.pid, &ignored);
-	file->arm_count--;
-	file_rest(file);
-}
-
-void arming_retry(struct arming *arming, uint64_t until_ns)
-{
-	bool first = true;
-
-	for (size_t i = arming->loading.len; i > 0; i--) {
-		const struct loading *loading = &arming->loading.data[i - 1];
-		uint64_t now = clock_monotonic_ns();
-
-		if (loading->reason != LOADING_REFUSED || now < loading->next_ns)
-			continue;
-		if (!first && now >= until_ns)
-			return;
-		first = false;
-		refused_retry(arming, i - 1);
-	}
 }
