@@ -236,6 +236,7 @@ $(BUILD)/unit/test_limits: private CFLAGS_ALL += -Wl,--wrap=clock_gettime,--wrap
 $(BUILD)/unit/test_far_ends: private CFLAGS_ALL += -Wl,--wrap=tcp_sockets_each,--wrap=store_writer_next,--wrap=store_writer_has_room,--wrap=store_writer_add_object
 $(BUILD)/unit/test_session_target: private CFLAGS_ALL += -Wl,--wrap=address_spaces_processes,--wrap=processes_is_privileged,--wrap=store_writer_add_process,--wrap=store_writer_add_attribute
 $(BUILD)/unit/test_mmap_lock: private CFLAGS_ALL += -Wl,--wrap=iterator_open
+$(BUILD)/unit/test_arming_refused: private CFLAGS_ALL += -Wl,--wrap=kernel_arm,--wrap=armed_release,--wrap=armed_refused,--wrap=armed_unsupported,--wrap=kernel_probes_widen
 $(BUILD)/unit/test_requests $(BUILD)/unit/test_wait_counters: private CFLAGS_ALL += -Wl,--wrap=store_writer_add_site
 $(BUILD)/unit/test_transport: private CFLAGS_ALL += -Wl,--wrap=ring_set_add,--wrap=name_set_add,--wrap=image_may_be_read,--wrap=process_is_confined
 

@@ -12,10 +12,11 @@
 #include <cmocka.h>
 
 #include "kernel/kernel_internal.h"
+#include "util/clock.h"
 #include "waffle.skel.h"
 
-static struct waffle_mmap_lock_wait held;
-static bool waits;
+static struct waffle_mmap_lock_wait held[2]; /* blocked threads */
+static size_t waits;
 static unsigned looks;
 
 int __wrap_iterator_open(const struct bpf_program *program);
@@ -27,8 +28,7 @@ int __wrap_iterator_open(const struct bpf_program *program)
 	(void)program;
 	assert_true(fd >= 0);
 	looks++;
-	if (waits)
-		assert_int_equal(pwrite(fd, &held, sizeof(held), 0), sizeof(held));
+	assert_int_equal(pwrite(fd, held, waits * sizeof(held[0]), 0), waits * sizeof(held[0]));
 	return fd;
 }
 
@@ -37,8 +37,9 @@ static struct waffle_bpf bpf;
 static struct kernel begin(void)
 {
 	looks = 0;
-	waits = true;
-	held = (struct waffle_mmap_lock_wait){.switches = 7, .tid = 11, .tgid = 10, .owner = 1};
+	waits = 1;
+	held[0] = (struct waffle_mmap_lock_wait){.switches = 7, .tid = 11, .tgid = 10, .owner = 1};
+	held[1] = (struct waffle_mmap_lock_wait){.switches = 5, .tid = 21, .tgid = 20, .owner = 1};
 	return (struct kernel){.bpf = &bpf};
 }
 
@@ -46,13 +47,13 @@ static int check(struct kernel *kernel)
 {
 	struct error err = ERROR_INIT;
 
-	return mmap_locks_check(kernel, "file", &err);
+	return kernel_locks_check(kernel, "file", &err);
 }
 
 /* The next call looks at once. */
 static int check_later(struct kernel *kernel)
 {
-	kernel->locks.until_ts = 0;
+	kernel->locks.until_ts = clock_monotonic_ns();
 	return check(kernel);
 }
 
@@ -68,14 +69,15 @@ static void test_a_wait_that_lasts_through_all_looks_keeps_a_lock(void **state)
 	assert_int_equal(looks, 11);
 }
 
-static void test_another_wait_of_the_thread_keeps_none(void **state)
+/* Where a lock is much used, there is always a new wait. */
+static void test_waits_that_follow_each_other_keep_none(void **state)
 {
 	struct kernel kernel = begin();
 
 	(void)state;
-	kernel_drain_begins(&kernel);
+	kernel_looks_briefly(&kernel);
 	assert_int_equal(check(&kernel), -EAGAIN);
-	held.switches++;
+	held[0].switches++;
 	assert_int_equal(check_later(&kernel), 0);
 }
 
@@ -84,7 +86,7 @@ static void test_while_records_are_drained_few_looks_are_taken_at_once(void **st
 	struct kernel kernel = begin();
 
 	(void)state;
-	kernel_drain_begins(&kernel);
+	kernel_looks_briefly(&kernel);
 	assert_int_equal(check(&kernel), -EAGAIN);
 	assert_int_equal(looks, 3);
 	for (unsigned expected = 4; expected < 11; expected++) {
@@ -92,16 +94,67 @@ static void test_while_records_are_drained_few_looks_are_taken_at_once(void **st
 		assert_int_equal(looks, expected);
 	}
 	assert_int_equal(check_later(&kernel), -EBUSY);
-	waits = false;
+	waits = 0;
 	assert_int_equal(check_later(&kernel), 0);
 	assert_int_equal(kernel.locks.pid, 0);
+}
+
+/* Each lasts for two looks. */
+static void test_waits_that_overlap_are_decided_in_the_end(void **state)
+{
+	struct kernel kernel = begin();
+	unsigned calls = 0;
+
+	(void)state;
+	kernel_looks_briefly(&kernel);
+	waits = 2;
+	for (int result = check(&kernel); result; result = check_later(&kernel)) {
+		assert_int_equal(result, -EAGAIN);
+		held[calls++ % 2].switches++;
+		assert_true(calls < 30);
+	}
+	assert_int_equal(looks, 22);
+}
+
+static void test_a_wait_that_comes_during_the_looks_keeps_a_lock(void **state)
+{
+	struct kernel kernel = begin();
+
+	(void)state;
+	kernel_looks_briefly(&kernel);
+	assert_int_equal(check(&kernel), -EAGAIN);
+	waits = 2;
+	assert_int_equal(check_later(&kernel), -EAGAIN);
+	held[0] = held[1]; /* the first one has ended */
+	waits = 1;
+	for (unsigned i = 2; i < 11; i++)
+		assert_int_equal(check_later(&kernel), -EAGAIN);
+	assert_int_equal(check_later(&kernel), -EBUSY);
+	assert_int_equal(kernel.locks.pid, 20);
+}
+
+/* What has begun since then may keep a lock for long. */
+static void test_looks_that_were_left_begin_anew(void **state)
+{
+	struct kernel kernel = begin();
+
+	(void)state;
+	kernel_looks_briefly(&kernel);
+	assert_int_equal(check(&kernel), -EAGAIN);
+	kernel.locks.until_ts = 0;
+	held[0] = held[1];
+	assert_int_equal(check(&kernel), -EAGAIN);
+	assert_int_equal(looks, 6);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_wait_that_lasts_through_all_looks_keeps_a_lock),
-		cmocka_unit_test(test_another_wait_of_the_thread_keeps_none),
+		cmocka_unit_test(test_waits_that_follow_each_other_keep_none),
+		cmocka_unit_test(test_waits_that_overlap_are_decided_in_the_end),
+		cmocka_unit_test(test_a_wait_that_comes_during_the_looks_keeps_a_lock),
+		cmocka_unit_test(test_looks_that_were_left_begin_anew),
 		cmocka_unit_test(test_while_records_are_drained_few_looks_are_taken_at_once),
 	};
 

@@ -10,6 +10,7 @@
 
 #include "go_file.h"
 #include "target/elf/elffile.h"
+#include "target/elf/elflimits.h"
 #include "target/elf/symtab.h"
 
 #define HEADER_BYTES (8 + 8 * 8)
@@ -54,22 +55,36 @@ static size_t table_write(const struct go_program *program, char *bytes)
 	return 0;
 }
 
-/* Returns what symtab_read_go() does. After 0, free it and close the file. */
-static int read_program(const struct go_program *program, struct symtab *symtab,
-			struct elf_file *file)
+/* Returns a descriptor of a file. */
+static int program_file(const struct go_program *program)
 {
 	size_t size = table_write(program, NULL);
 	char *bytes = calloc(1, size);
-	int result;
+	int fd;
 
 	assert_non_null(bytes);
 	table_write(program, bytes);
-	assert_int_equal(elf_file_open_fd(file, go_file(bytes, size), "go"), 0);
+	fd = go_file(bytes, size);
 	free(bytes);
+	return fd;
+}
+
+/* Returns what symtab_read_go() does. After 0, free it and close the file. */
+static int read_file(int fd, struct symtab *symtab, struct elf_file *file)
+{
+	int result;
+
+	assert_int_equal(elf_file_open_fd(file, fd, "go"), 0);
 	result = symtab_read_go(symtab, file->elf);
 	if (result)
 		elf_file_close(file);
 	return result;
+}
+
+static int read_program(const struct go_program *program, struct symtab *symtab,
+			struct elf_file *file)
+{
+	return read_file(program_file(program), symtab, file);
 }
 
 static void check_functions(uint64_t text)
@@ -121,7 +136,7 @@ static void test_table_with_a_name_behind_its_end_is_not_used(void **state)
 	assert_int_equal(read_program(&program, &symtab, &file), -ENOENT);
 }
 
-/* To search each name for its end would take hours. */
+/* To search each name for its end would take minutes. Then the alarm ends this program. */
 static void test_many_functions_may_have_one_long_name(void **state)
 {
 	const size_t bytes = 16u << 20;
@@ -135,11 +150,31 @@ static void test_many_functions_may_have_one_long_name(void **state)
 	assert_non_null(names);
 	memset(names, 'a', bytes);
 	names[bytes - 1] = '\0';
+	alarm(20);
 	assert_int_equal(read_program(&program, &symtab, &file), 0);
+	alarm(0);
 	assert_int_equal(symtab.list.len, program.functions);
 	symtab_free(&symtab);
 	elf_file_close(&file);
 	free(names);
+}
+
+/* All but its beginning is a hole of the file. */
+static void test_table_that_is_too_large_is_not_read(void **state)
+{
+	static const char name[] = "main.main";
+	const struct go_program program = {
+		.functions = 1, .text = GO_FILE_TEXT, .names = name, .names_bytes = sizeof(name)};
+	const uint64_t size = ELF_TABLES_MAX + 1;
+	int fd = program_file(&program);
+	struct elf_file file;
+	struct symtab symtab;
+
+	(void)state;
+	assert_int_equal(pwrite(fd, &size, 8, offsetof(struct go_file_head, sections[2].sh_size)),
+			 8);
+	assert_int_equal(ftruncate(fd, (off_t)(sizeof(struct go_file_head) + size)), 0);
+	assert_int_equal(read_file(fd, &symtab, &file), -ENOENT);
 }
 
 int main(void)
@@ -149,6 +184,7 @@ int main(void)
 		cmocka_unit_test(test_address_of_the_code_may_be_in_the_module),
 		cmocka_unit_test(test_table_with_a_name_behind_its_end_is_not_used),
 		cmocka_unit_test(test_many_functions_may_have_one_long_name),
+		cmocka_unit_test(test_table_that_is_too_large_is_not_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -52,7 +52,7 @@ static pid_t next(struct wakers *wakers, uint64_t ms)
 	return wakers_next(wakers, BEGIN, BEGIN + ms * MS);
 }
 
-static void test_a_process_that_ends_long_waits_again_and_again_is_returned_once(void **state)
+static void test_a_process_that_ends_long_waits_counts_until_it_is_decided(void **state)
 {
 	struct wakers *wakers = begin();
 
@@ -62,6 +62,8 @@ static void test_a_process_that_ends_long_waits_again_and_again_is_returned_once
 	blocks(wakers, 101, 10);
 	is_woken(wakers, 102, 10, 61, 0); /* another thread of that process */
 	assert_int_equal(next(wakers, 102), 60);
+	assert_int_equal(next(wakers, 102), 60);
+	wakers_decided(wakers, 60);
 	assert_int_equal(next(wakers, 102), 0);
 	wakers_close(wakers);
 }
@@ -151,8 +153,7 @@ static void test_interrupts_new_threads_and_recorded_wakers_do_not_count(void **
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(
-			test_a_process_that_ends_long_waits_again_and_again_is_returned_once),
+		cmocka_unit_test(test_a_process_that_ends_long_waits_counts_until_it_is_decided),
 		cmocka_unit_test(test_one_wait_counts_if_it_is_very_long),
 		cmocka_unit_test(test_the_first_wait_of_an_added_thread_began_when_it_was_added),
 		cmocka_unit_test(test_waits_from_before_the_begin_count_from_there),

@@ -350,7 +350,7 @@ int loop_await(struct session *session, uint64_t until_ns)
 
 int loop_run(struct session *session)
 {
-	kernel_drain_begins(session->kernel);
+	kernel_looks_briefly(session->kernel);
 	while (true) {
 		int result = turn(session, wait_ms(session)) ?: targets_rearm(session);
 		uint64_t now;

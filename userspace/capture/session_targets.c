@@ -387,6 +387,7 @@ int targets_rearm(struct session *session)
 		return -EIO;
 	arming_changed(session->arming);
 	arming_loaded(session->arming);
+	arming_retry(session->arming, begin + REARM_NS);
 	for (size_t i = 0; i < session->targets.len; i++) {
 		struct target *target =
 			&session->targets.data[session->next_target++ % session->targets.len];

@@ -24,7 +24,7 @@ int wakers_begin(struct session *session)
 
 /* A folder has a link for each one in it, and two for itself. Without root, only processes of our
  * own user are added. */
-static bool may_record(const struct session *session, pid_t pid)
+static bool may_record(pid_t pid)
 {
 	struct error ignored = ERROR_INIT;
 	struct stat threads;
@@ -33,8 +33,7 @@ static bool may_record(const struct session *session, pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	return pid != getpid() && !process_check(pid, &ignored) && !process_is_kernel_thread(pid) &&
 	       !process_is_privileged(pid) && !stat(path, &threads) &&
-	       threads.st_nlink <= THREADS_MAX + 2 && (!geteuid() || threads.st_uid == geteuid()) &&
-	       !kernel_locks_are_held(session->kernel);
+	       threads.st_nlink <= THREADS_MAX + 2 && (!geteuid() || threads.st_uid == geteuid());
 }
 
 struct states_of {
@@ -119,8 +118,11 @@ int wakers_round(struct session *session, uint64_t now)
 	if (duration_ns && now - since_ts > duration_ns - duration_ns / LATE_PARTS)
 		return result;
 	while (!result && session->wakers_recorded < RECORDED_MAX &&
-	       (pid = wakers_next(session->wakers, since_ts, now)))
-		if (!target_find(session, pid) && may_record(session, pid))
+	       (pid = wakers_next(session->wakers, since_ts, now)) &&
+	       !kernel_locks_may_be_held(session->kernel)) {
+		wakers_decided(session->wakers, pid);
+		if (!target_find(session, pid) && may_record(pid))
 			result = waker_record(session, pid);
+	}
 	return result;
 }

@@ -13,7 +13,7 @@
 
 struct waker {
 	pid_t pid;
-	bool done; /* it was returned */
+	bool done; /* see wakers_decided() */
 	uint32_t waits;
 	uint64_t waited_ns;
 };
@@ -123,15 +123,18 @@ static bool counts(const struct waker *waker, uint64_t elapsed_ns)
 	       (waker->waits > 1 || waker->waited_ns >= WAKERS_LONG_NS);
 }
 
-pid_t wakers_next(struct wakers *wakers, uint64_t begin_ts, uint64_t now)
+pid_t wakers_next(const struct wakers *wakers, uint64_t begin_ts, uint64_t now)
 {
-	for (size_t i = 0; i < wakers->list.len; i++) {
-		struct waker *waker = &wakers->list.data[i];
-
-		if (!counts(waker, now - begin_ts))
-			continue;
-		waker->done = true;
-		return waker->pid;
-	}
+	for (size_t i = 0; i < wakers->list.len; i++)
+		if (counts(&wakers->list.data[i], now - begin_ts))
+			return wakers->list.data[i].pid;
 	return 0;
+}
+
+void wakers_decided(struct wakers *wakers, pid_t pid)
+{
+	uint32_t index = map_get(&wakers->at, (uint32_t)pid);
+
+	if (index != MAP_NONE)
+		wakers->list.data[index].done = true;
 }

@@ -34,8 +34,9 @@ void wakers_added(struct wakers *wakers, uint64_t ts);
  */
 void wakers_record(struct wakers *wakers, const struct waffle_rec *rec, uint64_t begin_ts);
 
-/* The next process that counts at `now`; 0: none. Each is returned once. It may be one of the
- * kernel, or have ended. */
-pid_t wakers_next(struct wakers *wakers, uint64_t begin_ts, uint64_t now);
+/* The next process that counts at `now`; 0: none. It may be one of the kernel, or have ended. */
+pid_t wakers_next(const struct wakers *wakers, uint64_t begin_ts, uint64_t now);
+/* It is decided whether that one is recorded: it is never returned again. */
+void wakers_decided(struct wakers *wakers, pid_t pid);
 
 #endif

@@ -338,7 +338,7 @@ int kernel_arm(struct kernel *kernel, struct armed **armed, const struct arm_req
 	*armed = NULL;
 	if (!request->object->probes.len)
 		return 0;
-	result = mmap_locks_check(kernel, request->object->path, err);
+	result = kernel_locks_check(kernel, request->object->path, err);
 	if (result)
 		return result;
 	made = calloc(1, sizeof(*made));

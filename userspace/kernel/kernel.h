@@ -44,11 +44,16 @@ void kernel_close(struct kernel *kernel);
 /* Whether some process of the machine keeps its mmap_lock, for which a reader of its mappings may
  * wait for ever, or seems to. If one seems to, that takes 0.1 s to decide, of which a call takes
  * 20 ms at most while records are drained. */
-bool kernel_locks_are_held(struct kernel *kernel);
+bool kernel_locks_may_be_held(struct kernel *kernel);
+/* The same before uprobes of a file are set or removed, which may wait as well, and every fork() of
+ * the machine with it: -EBUSY and a message about the file, -EAGAIN: not decided yet, or 0. */
+int kernel_locks_check(struct kernel *kernel, const char *path, struct error *err);
+/* The thread that keeps one; 0: none is known. */
+uint32_t kernel_locks_holder(const struct kernel *kernel);
 /* When it is looked at again; before that, the answer is the same. */
 uint64_t kernel_locks_look_ts(const struct kernel *kernel);
-/* From now on records are drained, which has to be done again and again. */
-void kernel_drain_begins(struct kernel *kernel);
+/* From now on records are drained, so a call takes little time to look. */
+void kernel_looks_briefly(struct kernel *kernel);
 
 int kernel_target_add(struct kernel *kernel, pid_t pid, struct error *err);
 /* The same for a process without its children, while the capture runs. Then calls `each` with the

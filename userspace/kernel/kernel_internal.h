@@ -34,6 +34,7 @@ struct loaded_class {
 
 struct mmap_lock_waits {
 	struct waffle_mmap_lock_wait list[MMAP_LOCK_WAITS_MAX];
+	unsigned looks[MMAP_LOCK_WAITS_MAX]; /* for each, the number of looks that it has lasted */
 	size_t count;
 };
 
@@ -41,7 +42,7 @@ struct mmap_lock_waits {
 struct mmap_lock_state {
 	uint64_t until_ts;            /* so long this is taken to be so; 0: not looked yet */
 	unsigned looks;               /* that were taken so far, if it is not decided yet */
-	struct mmap_lock_waits waits; /* those that have lasted since the first look */
+	struct mmap_lock_waits waits; /* of the last look */
 	uint32_t pid, tid;            /* 0: there is none */
 	const char *call;             /* the system call that it is in; NULL: another */
 	char comm[WAFFLE_COMM_BYTES];
@@ -72,7 +73,7 @@ struct kernel {
 	VEC(uint32_t) fetch_programs; /* the site of each fetch program that was set */
 	struct closer *closer;        /* NULL: none yet */
 	struct mmap_lock_state locks; /* of the last look at them */
-	bool drained;                 /* see kernel_drain_begins() */
+	bool drained;                 /* see kernel_looks_briefly() */
 	VEC(int) point_fds;           /* perf events and links of tracepoints */
 	const char *cpus_folder;
 	bool *online;             /* for each CPU, as of the last check */
@@ -170,11 +171,6 @@ uint64_t skipped_tasks(const struct bpf_object *object);
 /* Creates an iterator, from which userspace reads what the program writes: a descriptor, or a
  * negative errno. */
 int iterator_open(const struct bpf_program *program);
-
-/* Whether a process keeps its mmap_lock, so that setting a uprobe may wait for it, and every fork()
- * of the machine with it: -EBUSY and a message about the file that was to be armed, -EAGAIN if that
- * is not decided yet, or 0. Takes some 0.1 ms if nothing is wrong. */
-int mmap_locks_check(struct kernel *kernel, const char *path, struct error *err);
 
 /* Waits until all links are closed, and frees. */
 void closer_free(struct closer *closer);

@@ -17,6 +17,8 @@
 
 /* A wait that lasts through all looks is one that does not end by itself. */
 #define LOOKS 11
+/* Then those that have come meanwhile do not count. */
+#define LOOKS_MOST (2 * LOOKS)
 /* So many are taken at once while records are drained, the others by later calls. */
 #define LOOKS_BRIEF 3
 #define BETWEEN_NS 10000000
@@ -69,34 +71,44 @@ static void waits_read(struct mmap_lock_waits *waits, struct kernel *kernel)
 		close(fd);
 }
 
-static bool has_wait(const struct mmap_lock_waits *waits, const struct waffle_mmap_lock_wait *wait)
+static unsigned looks_of(const struct mmap_lock_waits *waits,
+			 const struct waffle_mmap_lock_wait *wait)
 {
 	for (size_t i = 0; i < waits->count; i++)
 		if (waits->list[i].tid == wait->tid && waits->list[i].switches == wait->switches)
-			return true;
-	return false;
+			return waits->looks[i];
+	return 0;
 }
 
-/* Keeps only those that have not ended since they were read. */
-static void waits_keep(struct mmap_lock_waits *waits, struct kernel *kernel)
+/* Gets the present ones, and how long each has lasted. */
+static void waits_look(struct mmap_lock_waits *waits, struct kernel *kernel)
 {
-	struct mmap_lock_waits now;
-	size_t kept = 0;
+	const struct mmap_lock_waits before = *waits;
 
-	waits_read(&now, kernel);
+	waits_read(waits, kernel);
 	for (size_t i = 0; i < waits->count; i++)
-		if (has_wait(&now, &waits->list[i]))
-			waits->list[kept++] = waits->list[i];
-	waits->count = kept;
+		waits->looks[i] = looks_of(&before, &waits->list[i]) + 1;
+}
+
+static unsigned longest(const struct mmap_lock_waits *waits)
+{
+	unsigned most = 0;
+
+	for (size_t i = 0; i < waits->count; i++)
+		if (waits->looks[i] > most)
+			most = waits->looks[i];
+	return most;
 }
 
 /* Of the threads of a process, the owner is the one that others wait for. */
 static const struct waffle_mmap_lock_wait *holder_of(const struct mmap_lock_waits *waits)
 {
+	const struct waffle_mmap_lock_wait *holder = NULL;
+
 	for (size_t i = 0; i < waits->count; i++)
-		if (waits->list[i].owner)
-			return &waits->list[i];
-	return waits->count ? &waits->list[0] : NULL;
+		if (waits->looks[i] >= LOOKS && (!holder || waits->list[i].owner))
+			holder = &waits->list[i];
+	return holder;
 }
 
 static void holder_set(struct mmap_lock_state *locks)
@@ -114,32 +126,51 @@ static void holder_set(struct mmap_lock_state *locks)
 	memcpy(locks->comm, holder->comm, sizeof(holder->comm));
 }
 
-/* Begins to look at the locks, or goes on with it. */
+/* Where a lock is much used, short waits follow each other without an end. So those that only the
+ * last look has shown do not count, unless it was the first. */
+static bool is_undecided(const struct mmap_lock_state *locks)
+{
+	unsigned lasted = longest(&locks->waits);
+
+	return lasted && lasted < LOOKS && locks->looks < LOOKS_MOST &&
+	       (lasted > 1 || locks->looks == 1);
+}
+
+/* Begins to look at the locks, or goes on with it. A wait that has come since the last look may be
+ * old if that was long ago, so then it begins anew. */
 static void locks_look(struct kernel *kernel)
 {
 	const struct timespec between = {.tv_nsec = BETWEEN_NS};
 	struct mmap_lock_state *locks = &kernel->locks;
-	unsigned most = locks->looks ? locks->looks + 1 : kernel->drained ? LOOKS_BRIEF : LOOKS;
+	bool goes_on = locks->looks &&
+		       clock_monotonic_ns() < locks->until_ts + (uint64_t)LOOKS * BETWEEN_NS;
+	unsigned left = goes_on ? 1 : kernel->drained ? LOOKS_BRIEF : LOOKS;
 
-	if (locks->looks)
-		waits_keep(&locks->waits, kernel);
-	else
-		waits_read(&locks->waits, kernel);
-	while (++locks->looks < most && locks->waits.count) {
+	if (!goes_on)
+		locks->looks = locks->waits.count = 0;
+	while (true) {
+		waits_look(&locks->waits, kernel);
+		locks->looks++;
+		if (!is_undecided(locks) || !--left)
+			break;
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &between, NULL);
-		waits_keep(&locks->waits, kernel);
 	}
-	if (!locks->waits.count || locks->looks >= LOOKS)
-		holder_set(locks);
-	else
+	if (is_undecided(locks))
 		locks->until_ts = clock_monotonic_ns() + BETWEEN_NS;
+	else
+		holder_set(locks);
 }
 
-bool kernel_locks_are_held(struct kernel *kernel)
+bool kernel_locks_may_be_held(struct kernel *kernel)
 {
 	if (clock_monotonic_ns() >= kernel->locks.until_ts)
 		locks_look(kernel);
 	return kernel->locks.pid || kernel->locks.looks;
+}
+
+uint32_t kernel_locks_holder(const struct kernel *kernel)
+{
+	return kernel->locks.tid;
 }
 
 uint64_t kernel_locks_look_ts(const struct kernel *kernel)
@@ -147,16 +178,16 @@ uint64_t kernel_locks_look_ts(const struct kernel *kernel)
 	return kernel->locks.until_ts;
 }
 
-void kernel_drain_begins(struct kernel *kernel)
+void kernel_looks_briefly(struct kernel *kernel)
 {
 	kernel->drained = true;
 }
 
-int mmap_locks_check(struct kernel *kernel, const char *path, struct error *err)
+int kernel_locks_check(struct kernel *kernel, const char *path, struct error *err)
 {
 	const struct mmap_lock_state *locks = &kernel->locks;
 
-	if (!kernel_locks_are_held(kernel))
+	if (!kernel_locks_may_be_held(kernel))
 		return 0;
 	if (locks->looks)
 		return error_set(err, EAGAIN,

@@ -77,6 +77,9 @@ enum arming_lack arming_left_out(struct arming *arming);
  * it once per round, and at the latest after arming_loading_ms().
  */
 void arming_loaded(struct arming *arming);
+/* Arms files that were refused while some process kept its mmap_lock, until `until_ns`, but at
+ * least one. arming_loading_ms() is 0 if some are left. */
+void arming_retry(struct arming *arming, uint64_t until_ns);
 int arming_loading_ms(const struct arming *arming, int most);
 /* Reports that a process executes a new program. Call it before scanning the process. What was
  * armed from next_ns on is for the program after it. */

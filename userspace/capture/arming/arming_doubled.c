@@ -10,9 +10,6 @@
  * for good. So nothing is armed before the loader has finished. No event reports that, so we check
  * the mappings repeatedly, at growing intervals.
  */
-#include <errno.h>
-#include <signal.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include "capture/arming/arming_internal.h"
@@ -64,30 +61,13 @@ bool file_is_loaded(const struct armed_file *file, pid_t pid)
 	return doubled_is_loaded(file, doubled_look(file, pid));
 }
 
-/* A row for the same replaces the one that is there. */
-static int loading_keep(struct arming *arming, const struct loading *loading, struct error *err)
-{
-	for (size_t i = 0; i < arming->loading.len; i++) {
-		struct loading *row = &arming->loading.data[i];
-
-		if (row->pid == loading->pid && row->file == loading->file &&
-		    row->ahead == loading->ahead && row->refused == loading->refused) {
-			*row = *loading;
-			return 0;
-		}
-	}
-	if (!vec_push(&arming->loading, *loading))
-		return error_set(err, ENOMEM, "out of memory");
-	arming->files.data[loading->file].arm_count++; /* keeps the file open */
-	return 0;
-}
-
-int loading_add(struct arming *arming, uint32_t index, pid_t pid, bool ahead, struct error *err)
+int loading_add(struct arming *arming, uint32_t index, pid_t pid, enum loading_reason reason,
+		struct error *err)
 {
 	uint64_t now = clock_monotonic_ns();
 	const struct loading loading = {.pid = pid,
 					.file = index,
-					.ahead = ahead,
+					.reason = reason,
 					.begin_ns = now,
 					.next_ns = now + LOOK_MIN_NS};
 
@@ -99,47 +79,9 @@ int loading_add(struct arming *arming, uint32_t index, pid_t pid, bool ahead, st
 	return loading_keep(arming, &loading, err);
 }
 
-/* Adds a wait until no process keeps its mmap_lock. */
-static int loading_add_refused(struct arming *arming, uint32_t index, pid_t pid, struct error *err)
-{
-	const struct loading loading = {.pid = pid,
-					.file = index,
-					.refused = true,
-					.next_ns = kernel_locks_look_ts(arming->kernel)};
-
-	return loading_keep(arming, &loading, err);
-}
-
-int file_arm_failed(struct arming *arming, uint32_t index, pid_t pid, int result,
-		    const struct error *problem, struct error *err)
-{
-	if (result == -ESRCH || (kill(pid, 0) && errno == ESRCH))
-		return error_set(err, ESRCH, "pid %d: it exited while being armed", pid);
-	if (result != -EAGAIN && !arming->warning[0])
-		snprintf(arming->warning, sizeof(arming->warning), "%s", problem->message);
-	return result == -EAGAIN || result == -EBUSY ? loading_add_refused(arming, index, pid, err)
-						     : 0;
-}
-
 int file_await(struct arming *arming, uint32_t index, pid_t pid, struct error *err)
 {
-	return loading_add(arming, index, pid, false, err);
-}
-
-void loading_remove(struct arming *arming, size_t row)
-{
-	struct armed_file *file = &arming->files.data[arming->loading.data[row].file];
-
-	arming->loading.data[row] = arming->loading.data[--arming->loading.len];
-	file->arm_count--;
-	file_rest(file);
-}
-
-void loading_forget(struct arming *arming, pid_t pid)
-{
-	for (size_t i = arming->loading.len; i > 0; i--)
-		if (arming->loading.data[i - 1].pid == pid)
-			loading_remove(arming, i - 1);
+	return loading_add(arming, index, pid, LOADING_LOADER, err);
 }
 
 bool file_is_ahead(const struct arming *arming, uint32_t index, pid_t pid)
@@ -147,7 +89,8 @@ bool file_is_ahead(const struct arming *arming, uint32_t index, pid_t pid)
 	for (size_t i = 0; i < arming->loading.len; i++) {
 		const struct loading *loading = &arming->loading.data[i];
 
-		if (loading->pid == pid && loading->file == index && loading->ahead)
+		if (loading->pid == pid && loading->file == index &&
+		    loading->reason == LOADING_AHEAD)
 			return true;
 	}
 	return false;

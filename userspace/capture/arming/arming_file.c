@@ -319,34 +319,42 @@ void file_check(struct arming *arming, uint32_t index, int fd)
 /*
  * Arms a file, so far armed in single processes, in all processes instead, so that no process has
  * its probes twice. Only related programs contain such sites. But any program may run functions
- * such as malloc(). So those stay dormant, unless the user agreed to slow down all programs. False:
- * nothing changed.
+ * such as malloc(). So those stay dormant, unless the user agreed to slow down all programs.
+ * `*widened`: the caller has to arm it. Else nothing changed.
  */
-static bool file_widen(struct arming *arming, uint32_t index)
+static int file_widen(struct arming *arming, uint32_t index, pid_t pid, bool *widened,
+		      struct error *err)
 {
 	struct armed_file *file = &arming->files.data[index];
-	int fd;
+	struct error problem = ERROR_INIT;
+	int result;
 
 	if (file->object->calls.len && !arming->options->machine_wide) {
 		file_report(
 			arming, file,
 			"stays dormant in a process whose main thread has exited: the kernel can't "
 			"filter by process there; --machine-wide arms it in all of them");
-		return false;
+		return 0;
 	}
+	result = kernel_locks_check(arming->kernel, file->object->path, &problem);
+	if (result)
+		return file_arm_failed(arming, index, pid, result, &problem, err);
 	file_report(
 		arming, file,
 		"is armed in all processes that run it, since the kernel can't filter by process "
 		"where the main thread has exited");
-	fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0); /* arm_remove() may close the file */
-
 	kernel_probes_widen(arming->kernel);
-	for (size_t i = arming->arms.len; i > 0; i--)
-		if (arming->arms.data[i - 1].file == index && !arming->arms.data[i - 1].control)
-			armed_release(arm_remove(arming, i - 1));
-	file_open(file, fd);
-	close(fd);
-	return true;
+	for (size_t i = arming->arms.len; i > 0; i--) {
+		const struct arm *arm = &arming->arms.data[i - 1];
+
+		if (arm->file != index || arm->control)
+			continue;
+		/* If it is refused now, each process waits for itself: this one may end before. */
+		result = result ?: loading_add_refused(arming, index, arm->pid, err);
+		armed_release(arm_remove(arming, i - 1));
+	}
+	*widened = true;
+	return result;
 }
 
 /* Reserves some descriptors for other uses. The lowest free number shows how many are open. */
@@ -378,6 +386,8 @@ static int sites_arm(struct arming *arming, uint32_t index, pid_t pid, bool ever
 	if (result)
 		return file_arm_failed(arming, index, pid, result, &problem, err);
 	warn_left_out(arming, file->object, arm.armed);
+	if (arm.armed)
+		arming->reported_holder = 0; /* no lock is kept now */
 	file->armed_everywhere = everywhere;
 	if (arm.armed && !vec_push(&arming->arms, arm)) {
 		armed_release(arm.armed);
@@ -447,9 +457,9 @@ int file_arm(struct arming *arming, uint32_t index, pid_t pid, struct error *err
 			return file_await(arming, index, pid, err);
 	}
 	if (!everywhere && process_live_task(pid) != pid) {
-		if (!file_widen(arming, index))
-			return 0;
-		everywhere = true;
+		result = file_widen(arming, index, pid, &everywhere, err);
+		if (result || !everywhere)
+			return result;
 	}
 	if (!has_room(file)) {
 		if (!arming->warning[0])

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The tables of a capture's arming: examined files, what is armed in them, processes. */
+/* The tables of a capture's arming: examined files, what is armed in them or
+ * will be, processes. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,6 +54,39 @@ struct armed *arm_remove(struct arming *arming, size_t row)
 	return armed;
 }
 
+int loading_keep(struct arming *arming, const struct loading *loading, struct error *err)
+{
+	for (size_t i = 0; i < arming->loading.len; i++) {
+		struct loading *row = &arming->loading.data[i];
+
+		if (row->pid == loading->pid && row->file == loading->file &&
+		    row->reason == loading->reason) {
+			*row = *loading;
+			return 0;
+		}
+	}
+	if (!vec_push(&arming->loading, *loading))
+		return error_set(err, ENOMEM, "out of memory");
+	arming->files.data[loading->file].arm_count++; /* keeps the file open */
+	return 0;
+}
+
+void loading_remove(struct arming *arming, size_t row)
+{
+	struct armed_file *file = &arming->files.data[arming->loading.data[row].file];
+
+	arming->loading.data[row] = arming->loading.data[--arming->loading.len];
+	file->arm_count--;
+	file_rest(file);
+}
+
+void loading_forget(struct arming *arming, pid_t pid)
+{
+	for (size_t i = arming->loading.len; i > 0; i--)
+		if (arming->loading.data[i - 1].pid == pid)
+			loading_remove(arming, i - 1);
+}
+
 struct arming_process *process_of(struct arming *arming, pid_t pid)
 {
 	for (size_t i = 0; i < arming->processes.len; i++)
@@ -68,9 +103,17 @@ enum arming_lack arming_left_out(struct arming *arming)
 	return lack;
 }
 
+void notice_add(struct arming *arming, const char *line)
+{
+	char *copy = strdup(line);
+
+	if (copy && !vec_push(&arming->notices, copy))
+		free(copy);
+}
+
 void file_report(struct arming *arming, struct armed_file *file, const char *what)
 {
-	char line[4400], *copy;
+	char line[4400];
 
 	for (size_t i = 0; i < arming->files.len; i++)
 		if (arming->files.data[i].reported &&
@@ -78,9 +121,7 @@ void file_report(struct arming *arming, struct armed_file *file, const char *wha
 			return;
 	file->reported = true;
 	snprintf(line, sizeof(line), "%s %s", file->path, what);
-	copy = strdup(line);
-	if (copy && !vec_push(&arming->notices, copy))
-		free(copy);
+	notice_add(arming, line);
 }
 
 int file_mapped(struct arming *arming, struct armed_file *file, struct error *err)

@@ -3,11 +3,12 @@
  * Shared by the parts of arming:
  *
  *	arming.c            processes
- *	arming_files.c      the tables of files, of what is armed, and of processes
+ *	arming_files.c      the tables of files, of what is armed or waits for it, and of processes
  *	arming_file.c       one file: examined, armed
  *	arming_calls.c      calls
  *	arming_doubled.c    files that must not be armed before their loader is done
- *	arming_loading.c    waits for loaders
+ *	arming_refused.c    files that could not be armed
+ *	arming_loading.c    ends of waits for loaders, and of refusals
  *	arming_expect.c     files that may be mapped later
  *	arming_programs.c   files that a program will map
  *	arming_changes.c    changes of files on disk
@@ -75,13 +76,18 @@ struct arming_program {
 	struct file_list files;
 };
 
-/* A file that is armed later in a process that has mapped it, or is about to, because its loader
- * has not finished: arming_loading.c. */
+/* Why a file is armed later in a process. */
+enum loading_reason {
+	LOADING_LOADER,  /* the loader has not finished */
+	LOADING_AHEAD,   /* the process is about to execute a program that maps it */
+	LOADING_REFUSED, /* some process keeps its mmap_lock, or may (arming_refused.c) */
+};
+
+/* A file that is armed later in a process that has mapped it, or is about to: arming_loading.c. */
 struct loading {
 	pid_t pid;
 	uint32_t file;
-	bool ahead;   /* the process is about to execute a program that maps it */
-	bool refused; /* instead, some process keeps its mmap_lock (kernel/mmap_lock.c) */
+	enum loading_reason reason;
 	uint64_t begin_ns, next_ns; /* start of the wait; time of the next check */
 };
 
@@ -106,8 +112,9 @@ struct arming {
 	int changes;                  /* inotify descriptor for files and links; -1: no watches */
 	VEC(struct arming_program) programs;
 	uint64_t arm_count;
-	VEC(char *) notices;     /* pending messages */
-	struct keymap dismissed; /* device and inode of files where a search ahead found nothing */
+	VEC(char *) notices;      /* pending messages */
+	uint32_t reported_holder; /* the thread reported to keep a lock; 0: none */
+	struct keymap dismissed;  /* device and inode of files where a search ahead found nothing */
 	char warning[1200];
 	bool unread; /* see arming_unread() */
 	/* The mappings that arming_scan() looks at; NULL: it is not running. */
@@ -133,6 +140,12 @@ void file_rest(struct armed_file *file);
 /* Removes a row from the list and returns its links, which the caller frees. */
 struct armed *arm_remove(struct arming *arming, size_t row);
 bool file_is_armed(const struct arming *arming, pid_t pid, uint32_t file);
+/* Adds a wait. One for the same replaces the one that is there. -ENOMEM. */
+int loading_keep(struct arming *arming, const struct loading *loading, struct error *err);
+void loading_remove(struct arming *arming, size_t row);
+/* Cancels all waits of a process. */
+void loading_forget(struct arming *arming, pid_t pid);
+void notice_add(struct arming *arming, const char *line);
 /* Reports a message about a file, once per path. */
 void file_report(struct arming *arming, struct armed_file *file, const char *what);
 /* An expected file was mapped: writes its sites to the capture and counts them. */
@@ -184,15 +197,17 @@ bool file_is_ahead(const struct arming *arming, uint32_t index, pid_t pid);
 /* Arms the file when the loader has finished. -ENOMEM. */
 int file_await(struct arming *arming, uint32_t index, pid_t pid, struct error *err);
 #define LOOK_MIN_NS 1000000ull /* until the first check whether the loader has finished */
-/* Adds a wait of a process for the loader of a file, and removes a row of them. -ENOMEM. */
-int loading_add(struct arming *arming, uint32_t index, pid_t pid, bool ahead, struct error *err);
+/* Adds a wait of a process for the loader of a file. -ENOMEM. */
+int loading_add(struct arming *arming, uint32_t index, pid_t pid, enum loading_reason reason,
+		struct error *err);
+
+/* arming_refused.c */
+/* Adds a wait until no process keeps its mmap_lock. -ENOMEM. */
+int loading_add_refused(struct arming *arming, uint32_t index, pid_t pid, struct error *err);
 /* What file_arm() does for a `result` of kernel_arm() that is not 0, and its message. A file that
- * the kernel refuses for a time is armed later. */
+ * is refused for a time is armed later. */
 int file_arm_failed(struct arming *arming, uint32_t index, pid_t pid, int result,
 		    const struct error *problem, struct error *err);
-void loading_remove(struct arming *arming, size_t row);
-/* Cancels all waits for a process. */
-void loading_forget(struct arming *arming, pid_t pid);
 
 /* arming_loading.c */
 /* Does what file_arm() does for a file that the process has not mapped yet. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Arms files that have a page mapped twice (arming_doubled.c) when their loader is done, and all
- * that the kernel has refused when it does not any more. */
+/* Arms files that have a page mapped twice (arming_doubled.c) when their loader is done, and those
+ * that were refused (arming_refused.c) when no process keeps its mmap_lock any more. */
 #include "capture/arming/arming_internal.h"
 #include "util/clock.h"
 
@@ -27,7 +27,7 @@ int file_arm_early(struct arming *arming, uint32_t index, pid_t pid, struct erro
 			armed_release(arm_remove(arming, i - 1));
 		}
 	}
-	return loading_add(arming, index, pid, true, err);
+	return loading_add(arming, index, pid, LOADING_AHEAD, err);
 }
 
 void arming_began(struct arming *arming, pid_t pid, uint64_t next_ns)
@@ -35,8 +35,9 @@ void arming_began(struct arming *arming, pid_t pid, uint64_t next_ns)
 	for (size_t i = 0; i < arming->loading.len; i++) {
 		struct loading *loading = &arming->loading.data[i];
 
-		if (loading->pid == pid && loading->begin_ns < next_ns)
-			loading->ahead = false;
+		if (loading->pid == pid && loading->reason == LOADING_AHEAD &&
+		    loading->begin_ns < next_ns)
+			loading->reason = LOADING_LOADER;
 	}
 }
 
@@ -57,22 +58,10 @@ int arming_loading_ms(const struct arming *arming, int most)
 		uint64_t ts = loading->next_ns;
 		uint64_t ms = ts > now ? (ts - now + 999999) / 1000000 : 0;
 
-		if (!loading->ahead && ms < (uint64_t)most)
+		if (loading->reason != LOADING_AHEAD && ms < (uint64_t)most)
 			most = (int)ms;
 	}
 	return most;
-}
-
-/* The row stays, with a later time, if it is refused again. */
-static void refused_again(struct arming *arming, size_t row)
-{
-	const struct loading loading = arming->loading.data[row];
-	struct error ignored = ERROR_INIT;
-
-	if (arming->files.data[loading.file].ino)
-		file_arm(arming, loading.file, loading.pid, &ignored);
-	if (arming->loading.data[row].next_ns == loading.next_ns)
-		loading_remove(arming, row);
 }
 
 void arming_loaded(struct arming *arming)
@@ -85,14 +74,10 @@ void arming_loaded(struct arming *arming)
 		uint64_t now = clock_monotonic_ns(), gap = (now - loading->begin_ns) / LOOK_SHARE;
 		struct doubled found;
 
-		if (loading->ahead && now - loading->begin_ns > EXEC_MAX_NS)
-			loading->ahead = false; /* the exec failed */
-		if (loading->ahead || now < loading->next_ns)
+		if (loading->reason == LOADING_AHEAD && now - loading->begin_ns > EXEC_MAX_NS)
+			loading->reason = LOADING_LOADER; /* the exec failed */
+		if (loading->reason != LOADING_LOADER || now < loading->next_ns)
 			continue;
-		if (loading->refused) {
-			refused_again(arming, i - 1);
-			continue;
-		}
 		found = file->ino ? doubled_look(file, loading->pid) : (struct doubled){0};
 		gap = gap < LOOK_MIN_NS ? LOOK_MIN_NS : gap > LOOK_MAX_NS ? LOOK_MAX_NS : gap;
 		loading->next_ns = now + gap;
@@ -102,5 +87,37 @@ void arming_loaded(struct arming *arming)
 		if (found.mappings)
 			file_arm(arming, loading->file, loading->pid, &ignored);
 		loading_remove(arming, i - 1);
+	}
+}
+
+/* If it is refused again, it gets a new row. */
+static void refused_retry(struct arming *arming, size_t row)
+{
+	const struct loading loading = arming->loading.data[row];
+	struct armed_file *file = &arming->files.data[loading.file];
+	struct error ignored = ERROR_INIT;
+
+	file->arm_count++; /* keeps the file open */
+	loading_remove(arming, row);
+	if (file->ino)
+		file_arm(arming, loading.file, loading.pid, &ignored);
+	file->arm_count--;
+	file_rest(file);
+}
+
+void arming_retry(struct arming *arming, uint64_t until_ns)
+{
+	bool first = true;
+
+	for (size_t i = arming->loading.len; i > 0; i--) {
+		const struct loading *loading = &arming->loading.data[i - 1];
+		uint64_t now = clock_monotonic_ns();
+
+		if (loading->reason != LOADING_REFUSED || now < loading->next_ns)
+			continue;
+		if (!first && now >= until_ns)
+			return;
+		first = false;
+		refused_retry(arming, i - 1);
 	}
 }

@@ -221,7 +221,7 @@ int arming_fork(struct arming *arming, pid_t parent, pid_t child)
 	for (size_t i = arming->loading.len; i > 0 && !result; i--) {
 		struct loading loading = arming->loading.data[i - 1];
 
-		if (loading.pid == parent && !loading.ahead)
+		if (loading.pid == parent && loading.reason != LOADING_AHEAD)
 			result = file_arm(arming, loading.file, child, &problem);
 	}
 	if (!count && !process_of(arming, parent) && !arming_is_everywhere(arming))

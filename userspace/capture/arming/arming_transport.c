@@ -131,8 +131,10 @@ int control_arm(struct arming *arming, uint32_t index, struct arm_request reques
 	request.uses = NULL;
 	request.stacks = NULL;
 	result = kernel_arm(arming->kernel, &arm.armed, &request, &problem);
-	if (result || !arm.armed)
+	if (result)
 		return file_arm_failed(arming, index, pid, result, &problem, err);
+	if (!arm.armed)
+		return 0;
 	if (!vec_push(&arming->arms, arm)) {
 		armed_release(arm.armed);
 		return error_set(err, ENOMEM, "out of memory");
