@@ -176,6 +176,8 @@ struct why_walk {
 	VEC(uint32_t) owned;      /* indexes in `sockets`, sorted by process */
 	VEC(uint32_t) listeners;  /* sockets of TCP with one end */
 	struct map socket_at;     /* inode → number of one of `sockets` or `listeners` */
+	uint32_t network; /* the network namespace of a process; 0: none is known */
+	bool several_networks;
 	struct map peers;         /* object → thread at the other end, or NO_PEER */
 	struct keymap servers;    /* of a connection (why_peers.c) → its thread, or NO_PEER */
 	struct map socket_users;  /* object → the first thread that waited for it */
