@@ -1529,6 +1529,49 @@ static void test_a_rank_waits_for_the_only_one_that_is_in_no_collective(void **s
 	}
 }
 
+/* Process 10 has many connections to a process of many threads. */
+static uint64_t ranks_ns(uint32_t count)
+{
+	const struct why_query query = {.tid = 10, .to_ts = END_TS, .names = &names};
+	struct capture capture;
+	struct why *why;
+	uint64_t ns;
+
+	capture_begin(&capture, true);
+	stacks_add(&capture);
+	process_add(&capture, 10, 1, "t");
+	process_add(&capture, 20, 1, "t");
+	hang_add(&capture,
+		 &(struct hung){
+			 .tid = 10, .pid = 10, .stack = RANKS, .syscall = NR_FUTEX, .lock = 0x7000});
+	for (uint32_t i = 0; i < count; i++) {
+		char near[64], far[64];
+
+		snprintf(near, sizeof(near), "tcp 127.0.0.1:%u <-> 127.0.0.1:6", 100 + i);
+		snprintf(far, sizeof(far), "tcp 127.0.0.1:6 <-> 127.0.0.1:%u", 100 + i);
+		socket_add(&capture, 10, 2 * i + 1, near);
+		socket_add(&capture, 20, 2 * i + 2, far);
+		named(&capture, 100000 + i, 20, "t");
+		hang_add(&capture, &(struct hung){.tid = 100000 + i,
+						  .pid = 20,
+						  .stack = CONDITION,
+						  .syscall = NR_FUTEX});
+	}
+	ns = cpu_ns();
+	why = ask(&capture, END_TS, &query);
+	ns = cpu_ns() - ns;
+	check_part(why, 0, "collective", END_TS - CAPTURE_START, 0, "likely",
+		   "the other ranks in a collective");
+	done(&capture, why);
+	return ns;
+}
+
+static void test_many_connections_to_a_process_of_many_threads(void **state)
+{
+	(void)state;
+	check_growth(ranks_ns, 1000);
+}
+
 static void test_threads_that_wait_for_other_ranks_are_no_standstill(void **state)
 {
 	struct capture capture;
@@ -2358,6 +2401,7 @@ int main(void)
 			test_a_poll_of_one_connection_goes_on_with_the_server_and_its_lock),
 		cmocka_unit_test(test_a_rank_waits_for_the_only_one_that_is_in_no_collective),
 		cmocka_unit_test(test_threads_that_wait_for_other_ranks_are_no_standstill),
+		cmocka_unit_test(test_many_connections_to_a_process_of_many_threads),
 		cmocka_unit_test(test_a_poll_of_pipes_goes_on_with_the_process_at_all_other_ends),
 		cmocka_unit_test(test_processes_may_wait_for_each_other_at_files),
 		cmocka_unit_test(test_a_wait_for_the_lock_of_a_file_goes_on_with_its_holder),
