@@ -1541,9 +1541,10 @@ static uint64_t ranks_ns(uint32_t count)
 	stacks_add(&capture);
 	process_add(&capture, 10, 1, "t");
 	process_add(&capture, 20, 1, "t");
-	hang_add(&capture,
-		 &(struct hung){
-			 .tid = 10, .pid = 10, .stack = RANKS, .syscall = NR_FUTEX, .lock = 0x7000});
+	hang_add(
+		&capture,
+		&(struct hung){
+			.tid = 10, .pid = 10, .stack = RANKS, .syscall = NR_FUTEX, .lock = 0x7000});
 	for (uint32_t i = 0; i < count; i++) {
 		char near[64], far[64];
 
@@ -1816,100 +1817,102 @@ static void test_a_wait_for_the_lock_of_a_file_goes_on_with_its_holder(void **st
 #define FAR_END "tcp 127.0.0.1:80 <-> 127.0.0.1:5"
 
 /* Process 10 reads from `own` to the end, while process 20 waits in a call. */
+static const struct {
+	const char *name, *own;
+	struct {
+		uint32_t pid;
+		const char *detail;
+	} others[2]; /* sockets */
+	int call;
+	uint32_t culprit;
+	const char *cause, *grade, *object;
+} other_ends[] = {
+	{"/srv/fifo",
+	 "fifo, write end of process 99, t, which is stopped",
+	 {{0}},
+	 NR_EPOLL_WAIT,
+	 0,
+	 "stopped",
+	 "likely",
+	 "/srv/fifo (fifo, write end of process 99, t, which is stopped)"},
+	{"/srv/fifo",
+	 "fifo, write end of process 99, t",
+	 {{0}},
+	 NR_EPOLL_WAIT,
+	 0,
+	 "pipe",
+	 "unknown",
+	 "/srv/fifo (fifo, write end of process 99, t)"},
+	{"socket:[1]",
+	 NEAR_END,
+	 {{0, FAR_END ", which is gone"}},
+	 NR_EPOLL_WAIT,
+	 0,
+	 "socket",
+	 "likely",
+	 "socket:[1] (" NEAR_END "): no socket is at the other end any more"},
+	{"socket:[1]",
+	 NEAR_END,
+	 {{0, FAR_END ", with 12 bytes unread"}, {20, FAR_END}},
+	 NR_EPOLL_WAIT,
+	 20,
+	 "socket",
+	 "likely",
+	 "socket:[1] (" NEAR_END "): 12 bytes are unread there, while t waits in "
+	 "epoll_wait"},
+	{"socket:[1]",
+	 "unix, other end of process 20, t, with 12 bytes unread",
+	 {{0}},
+	 NR_EPOLL_WAIT,
+	 20,
+	 "socket",
+	 "likely",
+	 "socket:[1] (unix, other end of process 20, t, with 12 bytes unread): t "
+	 "waits in epoll_wait"},
+	/* A proxy. */
+	{"socket:[1]",
+	 "unix, other end of process 20, t, with 12 bytes unread",
+	 {{20, "tcp 127.0.0.1:40000 <-> 127.0.0.1:81"}},
+	 NR_EPOLL_WAIT,
+	 20,
+	 "socket",
+	 "likely",
+	 "socket:[1] (unix, other end of process 20, t, with 12 bytes unread)"},
+	{"socket:[1]",
+	 "unix, other end of process 20, t, with 12 bytes unread",
+	 {{0}},
+	 NR_NANOSLEEP,
+	 20,
+	 "sleep",
+	 "likely",
+	 ""},
+	{"socket:[1]",
+	 NEAR_END,
+	 {{10, "tcp 127.0.0.1:80"}, {0, FAR_END ", not accepted yet"}},
+	 NR_EPOLL_WAIT,
+	 10,
+	 "socket",
+	 "likely",
+	 "socket:[1] (" NEAR_END ", not accepted yet)"},
+	{"socket:[1]",
+	 NEAR_END,
+	 {{20, "tcp 127.0.0.1:80"}, {0, FAR_END ", not accepted yet"}},
+	 NR_NANOSLEEP,
+	 20,
+	 "sleep",
+	 "likely",
+	 ""},
+};
+
 static void test_the_other_end_explains_a_wait_as_it_is_at_the_end(void **state)
 {
-	static const struct {
-		const char *name, *own;
-		struct {
-			uint32_t pid;
-			const char *detail;
-		} others[2]; /* sockets */
-		int call;
-		uint32_t culprit;
-		const char *cause, *grade, *object;
-	} rows[] = {
-		{"/srv/fifo",
-		 "fifo, write end of process 99, t, which is stopped",
-		 {{0}},
-		 NR_EPOLL_WAIT,
-		 0,
-		 "stopped",
-		 "likely",
-		 "/srv/fifo (fifo, write end of process 99, t, which is stopped)"},
-		{"/srv/fifo",
-		 "fifo, write end of process 99, t",
-		 {{0}},
-		 NR_EPOLL_WAIT,
-		 0,
-		 "pipe",
-		 "unknown",
-		 "/srv/fifo (fifo, write end of process 99, t)"},
-		{"socket:[1]",
-		 NEAR_END,
-		 {{0, FAR_END ", which is gone"}},
-		 NR_EPOLL_WAIT,
-		 0,
-		 "socket",
-		 "likely",
-		 "socket:[1] (" NEAR_END "): no socket is at the other end any more"},
-		{"socket:[1]",
-		 NEAR_END,
-		 {{0, FAR_END ", with 12 bytes unread"}, {20, FAR_END}},
-		 NR_EPOLL_WAIT,
-		 20,
-		 "socket",
-		 "likely",
-		 "socket:[1] (" NEAR_END "): 12 bytes are unread there, while t waits in "
-		 "epoll_wait"},
-		{"socket:[1]",
-		 "unix, other end of process 20, t, with 12 bytes unread",
-		 {{0}},
-		 NR_EPOLL_WAIT,
-		 20,
-		 "socket",
-		 "likely",
-		 "socket:[1] (unix, other end of process 20, t, with 12 bytes unread): t "
-		 "waits in epoll_wait"},
-		/* A proxy. */
-		{"socket:[1]",
-		 "unix, other end of process 20, t, with 12 bytes unread",
-		 {{20, "tcp 127.0.0.1:40000 <-> 127.0.0.1:81"}},
-		 NR_EPOLL_WAIT,
-		 20,
-		 "socket",
-		 "likely",
-		 "socket:[1] (unix, other end of process 20, t, with 12 bytes unread)"},
-		{"socket:[1]",
-		 "unix, other end of process 20, t, with 12 bytes unread",
-		 {{0}},
-		 NR_NANOSLEEP,
-		 20,
-		 "sleep",
-		 "likely",
-		 ""},
-		{"socket:[1]",
-		 NEAR_END,
-		 {{10, "tcp 127.0.0.1:80"}, {0, FAR_END ", not accepted yet"}},
-		 NR_EPOLL_WAIT,
-		 10,
-		 "socket",
-		 "likely",
-		 "socket:[1] (" NEAR_END ", not accepted yet)"},
-		{"socket:[1]",
-		 NEAR_END,
-		 {{20, "tcp 127.0.0.1:80"}, {0, FAR_END ", not accepted yet"}},
-		 NR_NANOSLEEP,
-		 20,
-		 "sleep",
-		 "likely",
-		 ""},
-	};
-
 	(void)state;
 	end_ts = 300000000;
-	for (size_t i = 0; i < LENGTH(rows); i++) {
-		struct store_object object = {
-			.pid = 10, .ino = 1, .name = rows[i].name, .detail = rows[i].own};
+	for (size_t i = 0; i < LENGTH(other_ends); i++) {
+		struct store_object object = {.pid = 10,
+					      .ino = 1,
+					      .name = other_ends[i].name,
+					      .detail = other_ends[i].own};
 		struct error err = ERROR_INIT;
 		struct capture capture;
 		struct why *why;
@@ -1919,20 +1922,21 @@ static void test_the_other_end_explains_a_wait_as_it_is_at_the_end(void **state)
 		process_add(&capture, 20, 1, "t");
 		capture_must(store_writer_add_object(capture.writer, &object, &err), err);
 		object.name = "socket:";
-		for (size_t k = 0; k < 2 && rows[i].others[k].detail; k++) {
-			object.pid = rows[i].others[k].pid;
+		for (size_t k = 0; k < 2 && other_ends[i].others[k].detail; k++) {
+			object.pid = other_ends[i].others[k].pid;
 			object.ino++;
-			object.detail = rows[i].others[k].detail;
+			object.detail = other_ends[i].others[k].detail;
 			capture_must(store_writer_add_object(capture.writer, &object, &err), err);
 		}
 		wait_details(&capture, end_ts, end_ts, 10, 1, 0, 0);
 		hang_add(&capture, &(struct hung){.tid = 10, .pid = 10, .syscall = NR_READ});
-		hang_add(&capture, &(struct hung){.tid = 20, .pid = 20, .syscall = rows[i].call});
+		hang_add(&capture,
+			 &(struct hung){.tid = 20, .pid = 20, .syscall = other_ends[i].call});
 		why = ask(
 			&capture, end_ts,
 			&(struct why_query){.tid = 10, .from_ts = CAPTURE_START, .to_ts = end_ts});
-		check_part(why, 0, rows[i].cause, end_ts - CAPTURE_START, rows[i].culprit,
-			   rows[i].grade, rows[i].object);
+		check_part(why, 0, other_ends[i].cause, end_ts - CAPTURE_START,
+			   other_ends[i].culprit, other_ends[i].grade, other_ends[i].object);
 		done(&capture, why);
 	}
 	end_ts = END_TS;
@@ -1972,8 +1976,8 @@ static void test_an_end_without_a_process_may_be_that_of_another_network(void **
 								.value = rows[i].networks[k]};
 
 			process_add(&capture, network.pid, 1, "t");
-			capture_must(
-				store_writer_add_attribute(capture.writer, &network, &err), err);
+			capture_must(store_writer_add_attribute(capture.writer, &network, &err),
+				     err);
 		}
 		socket_add(&capture, 10, 1, NEAR_END);
 		socket_add(&capture, 0, 2, FAR_END ", which is gone");

@@ -840,52 +840,6 @@ static void test_a_timeout_before_another_event_has_not_caused_the_wait(void **s
 	}
 }
 
-/* The loop 20 asks a server at its timeout at 320 ms. Its main thread 30 hands the request to 31,
- * which answers, later than thread 40 wakes the loop. */
-static void test_a_loop_may_have_asked_a_thread_that_handed_the_request_on(void **state)
-{
-	static const struct {
-		uint32_t tid, pid;
-		const char *name;
-	} threads[] = {{20, 20, "loop"}, {30, 30, "server"}, {31, 30, "server"}, {40, 40, "user"}};
-	struct capture capture;
-	struct why *why;
-
-	(void)state;
-	begin(&capture);
-	kernel_stack(&capture, 0xffff8000, "hrtimer_wakeup");
-	for (uint16_t i = 0; i < 4; i++) {
-		named(&capture, threads[i].tid, threads[i].pid, threads[i].name);
-		gets(&capture, MS - 170 + i, 4 + i, 0, threads[i].tid, 0, 0, 0);
-	}
-	waits(&capture, MS + 5, 5, 30, 0, S, NR_FUTEX, 0x7f00, FUTEX_COND, 0);
-	waits(&capture, MS + 6, 6, 31, 0, S, NR_READ, 8, 0, 0);
-	waits(&capture, MS + 7, 7, 40, 0, S, NR_NANOSLEEP, 9, 0, 0);
-	waits(&capture, 2 * MS, 1, 11, 0, S, NR_READ, 7, 0, 0);
-	waits(&capture, 10 * MS, 4, 20, 0, S, NR_EPOLL_WAIT, 4, 1, 3);
-	wake_details(&capture, 320 * MS, 0, 20, 1, HARD);
-	gets(&capture, 320 * MS, 4, 0, 20, 0, 320 * MS, HARD);
-	gets(&capture, 320 * MS + 20, 5, 0, 30, 20, 320 * MS + 20, 0);
-	waits(&capture, 320 * MS + 100, 4, 20, 0, S, NR_EPOLL_WAIT, 4, 1, 3);
-	waits(&capture, 321 * MS, 5, 30, 0, S, NR_NANOSLEEP, 9, 0, 0);
-	gets(&capture, 600 * MS - 50, 7, 0, 40, 0, 600 * MS - 50, HARD);
-	gets(&capture, 600 * MS, 4, 0, 20, 40, 600 * MS, 0);
-	waits(&capture, 600 * MS + 100, 4, 20, 0, S, NR_EPOLL_WAIT, 4, 1, 3);
-	gets(&capture, 601 * MS - 200, 5, 0, 30, 0, 601 * MS - 200, HARD);
-	gets(&capture, 601 * MS - 100, 6, 0, 31, 30, 601 * MS - 100, 0);
-	wake_details(&capture, 601 * MS - 60, 0, 20, 1, HARD);
-	gets(&capture, 601 * MS - 60, 4, 0, 20, 0, 601 * MS - 60, HARD);
-	waits(&capture, 601 * MS - 40, 4, 20, 0, S, NR_EPOLL_WAIT, 4, 1, 3);
-	gets(&capture, 601 * MS, 4, 0, 20, 31, 601 * MS, 0);
-	waits(&capture, 601 * MS + 10, 6, 31, 0, S, NR_READ, 8, 0, 0);
-	gets(&capture, 601 * MS + 40, 6, 0, 31, 20, 601 * MS + 40, 0);
-	gets(&capture, 601 * MS + 50, 1, 0, 11, 31, 601 * MS + 50, 0);
-	capture_end(&capture, 601 * MS + 100, 11, 1);
-	why = ask_span(&capture, 1000 * MS);
-	check_part(why, 0, "timer", 311 * MS - 200, 20, "likely", "");
-	done(&capture, why);
-}
-
 /* Thread 11 waits for a loop, which asks a server only after half of the time. Its main thread 30
  * hands the request to 31. */
 static void test_a_server_is_not_to_blame_before_it_is_asked(void **state)
@@ -2055,7 +2009,6 @@ int main(void)
 		cmocka_unit_test(test_a_wait_after_the_timer_of_a_loop_says_nothing_of_the_timer),
 		cmocka_unit_test(test_a_server_that_answers_at_once_after_a_delay_is_not_to_blame),
 		cmocka_unit_test(test_a_timeout_before_another_event_has_not_caused_the_wait),
-		cmocka_unit_test(test_a_loop_may_have_asked_a_thread_that_handed_the_request_on),
 		cmocka_unit_test(test_a_server_is_not_to_blame_before_it_is_asked),
 		cmocka_unit_test(test_work_after_a_signal_ends_the_wait_of_an_event_loop),
 		cmocka_unit_test(test_who_ran_after_the_last_timeout_has_done_what_was_waited_for),

@@ -317,9 +317,8 @@ static bool may_be_reached(const struct why_walk *walk, const struct store_objec
 {
 	uint32_t from = network_of(walk, connection), to = network_of(walk, socket);
 
-	if (has_no_process(socket) &&
-	    (walk->model->host_count > 1 ||
-	     (walk->several_networks && !why_may_be_remote(connection))))
+	if (has_no_process(socket) && (walk->model->host_count > 1 ||
+				       (walk->several_networks && !why_may_be_remote(connection))))
 		return false;
 	return !from || !to || from == to || why_may_be_remote(connection);
 }
