@@ -170,14 +170,12 @@ struct why_walk {
 	VEC(struct why_go_answer) go_answers; /* by pid, then to_ts */
 	VEC(struct why_go_busy) go_busy;      /* cache: of each process by time, disjoint */
 	VEC(struct why_go_busy_range) go_busy_ranges;
-	struct map go_busy_of;   /* pid → index in go_busy_ranges */
-	uint64_t go_busy_load;   /* intervals.loads when they were made */
-	VEC(uint32_t) sockets;   /* objects with two ends, sorted by them */
-	VEC(uint32_t) owned;     /* indexes in `sockets`, sorted by process */
-	VEC(uint32_t) listeners; /* sockets of TCP with one end */
-	struct map socket_at;    /* inode → number of one of `sockets` or `listeners` */
-	uint32_t network;        /* the network namespace of a process; 0: none is known */
-	bool several_networks;
+	struct map go_busy_of;    /* pid → index in go_busy_ranges */
+	uint64_t go_busy_load;    /* intervals.loads when they were made */
+	VEC(uint32_t) sockets;    /* objects with two ends, sorted by them */
+	VEC(uint32_t) owned;      /* indexes in `sockets`, sorted by process */
+	VEC(uint32_t) listeners;  /* sockets of TCP with one end */
+	struct map socket_at;     /* inode → number of one of `sockets` or `listeners` */
 	struct map peers;         /* object → thread at the other end, or NO_PEER */
 	struct keymap servers;    /* of a connection (why_peers.c) → its thread, or NO_PEER */
 	struct map socket_users;  /* object → the first thread that waited for it */
@@ -191,6 +189,8 @@ struct why_walk {
 				NO_PEER */
 	struct map askers;   /* pid → 1: it is the client of a connection */
 	bool askers_known;
+	uint32_t network; /* the namespace of a process; 0: none is known */
+	bool several_networks;
 	struct map wakers; /* woken thread, waker of its process (why_pool.c) → 1 */
 	bool wakers_known;
 	struct map full_pools; /* thread → text of its pool (why_full_pool.c) */

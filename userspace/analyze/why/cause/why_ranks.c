@@ -49,9 +49,8 @@ static bool is_missing(struct why_walk *walk, uint32_t pid)
 	return rank;
 }
 
-/* Adds the process at the other end of a connection to `known`. Returns its main thread if it is a
- * rank in no collective and was not known; NO_RANK: it is not so; MODEL_NONE: it is not recorded.
- */
+/* Adds the process at the other end of a connection to `known`, and returns its main thread.
+ * NO_RANK: it was known, or is no rank, or in a collective. MODEL_NONE: it is not recorded. */
 static uint32_t rank_at(struct why_walk *walk, const struct store_object *object, struct map *known)
 {
 	uint32_t other = why_socket_other_end(walk, object), peer, main;
