@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "analyze/why/hang/why_hang.h"
+#include "analyze/why/lookup/why_holder.h"
 #include "analyze/why/why_outside.h"
 #include "analyze/why/why_pick.h"
 #include "fake_names.h"
@@ -1476,13 +1477,18 @@ static void test_a_rank_waits_for_the_only_one_that_is_in_no_collective(void **s
 	static const struct {
 		uint32_t main, other;
 		bool connected;
+		const char *more; /* another connection of process 10 */
 		uint32_t culprit;
 		const char *cause, *object;
 	} rows[] = {
-		{0, RANK_LOOP, true, 20, "sleep", ""},
-		{0, RANK_LOOP, false, 0, "collective", "the other ranks in a collective"},
-		{0, CONDITION, true, 0, "collective", "the other ranks in a collective"},
-		{RANKS, RANK_LOOP, true, 0, "collective", "the other ranks in a collective"},
+		{0, RANK_LOOP, true, "", 20, "sleep", ""},
+		{0, RANK_LOOP, true, "tcp 127.0.0.1:15 <-> 127.0.0.1:16", 20, "sleep", ""},
+		/* With a rank that is not recorded. */
+		{0, RANK_LOOP, true, "tcp 127.0.0.1:7 <-> 127.0.0.1:8", 0, "collective",
+		 "the other ranks in a collective"},
+		{0, RANK_LOOP, false, "", 0, "collective", "the other ranks in a collective"},
+		{0, CONDITION, true, "", 0, "collective", "the other ranks in a collective"},
+		{RANKS, RANK_LOOP, true, "", 0, "collective", "the other ranks in a collective"},
 	};
 
 	(void)state;
@@ -1504,6 +1510,9 @@ static void test_a_rank_waits_for_the_only_one_that_is_in_no_collective(void **s
 		process_add(&capture, 20, 1, "t");
 		named(&capture, 21, 20, "t");
 		socket_add(&capture, 10, 1, "tcp 127.0.0.1:5 <-> 127.0.0.1:6");
+		if (*rows[i].more)
+			socket_add(&capture, 10, 3, rows[i].more);
+		socket_add(&capture, 20, 4, "tcp 127.0.0.1:16 <-> 127.0.0.1:15");
 		if (rows[i].connected)
 			socket_add(&capture, 20, 2, "tcp 127.0.0.1:6 <-> 127.0.0.1:5");
 		for (size_t k = 0; k < LENGTH(hung); k++)
@@ -1518,6 +1527,73 @@ static void test_a_rank_waits_for_the_only_one_that_is_in_no_collective(void **s
 		why_hangs_free(&hangs);
 		done(&capture, why);
 	}
+}
+
+/* Process 10 has many connections to a process of many threads. */
+static uint64_t ranks_ns(uint32_t count)
+{
+	const struct why_query query = {.tid = 10, .to_ts = END_TS, .names = &names};
+	struct capture capture;
+	struct why *why;
+	uint64_t ns;
+
+	capture_begin(&capture, true);
+	stacks_add(&capture);
+	process_add(&capture, 10, 1, "t");
+	process_add(&capture, 20, 1, "t");
+	hang_add(
+		&capture,
+		&(struct hung){
+			.tid = 10, .pid = 10, .stack = RANKS, .syscall = NR_FUTEX, .lock = 0x7000});
+	for (uint32_t i = 0; i < count; i++) {
+		char near[64], far[64];
+
+		snprintf(near, sizeof(near), "tcp 127.0.0.1:%u <-> 127.0.0.1:6", 100 + i);
+		snprintf(far, sizeof(far), "tcp 127.0.0.1:6 <-> 127.0.0.1:%u", 100 + i);
+		socket_add(&capture, 10, 2 * i + 1, near);
+		socket_add(&capture, 20, 2 * i + 2, far);
+		named(&capture, 100000 + i, 20, "t");
+		hang_add(&capture, &(struct hung){.tid = 100000 + i,
+						  .pid = 20,
+						  .stack = CONDITION,
+						  .syscall = NR_FUTEX});
+	}
+	ns = cpu_ns();
+	why = ask(&capture, END_TS, &query);
+	ns = cpu_ns() - ns;
+	check_part(why, 0, "collective", END_TS - CAPTURE_START, 0, "likely",
+		   "the other ranks in a collective");
+	done(&capture, why);
+	return ns;
+}
+
+static void test_many_connections_to_a_process_of_many_threads(void **state)
+{
+	(void)state;
+	check_growth(ranks_ns, 1000);
+}
+
+static void test_threads_that_wait_for_other_ranks_are_no_standstill(void **state)
+{
+	struct capture capture;
+	struct why_hangs hangs;
+
+	(void)state;
+	end_ts = 300000000;
+	threads_named(&capture, 10, 11);
+	stacks_add(&capture);
+	for (uint32_t tid = 10; tid < 12; tid++)
+		hang_add(&capture, &(struct hung){.tid = tid,
+						  .stack = RANKS,
+						  .flags = WAFFLE_OPEN_WAIT_INSIDE,
+						  .syscall = NR_FUTEX,
+						  .lock = 0x7000});
+	why_hangs_find(&hangs, capture_load(&capture, end_ts), &names);
+	assert_int_equal(hangs.standstills.len, 0);
+	assert_true(hangs.waits.data[0].stuck);
+	why_hangs_free(&hangs);
+	capture_free(&capture);
+	end_ts = END_TS;
 }
 
 /* A poll() of pipes whose other ends one process holds goes on with that process, if it is traced.
@@ -1741,91 +1817,102 @@ static void test_a_wait_for_the_lock_of_a_file_goes_on_with_its_holder(void **st
 #define FAR_END "tcp 127.0.0.1:80 <-> 127.0.0.1:5"
 
 /* Process 10 reads from `own` to the end, while process 20 waits in a call. */
+static const struct {
+	const char *name, *own;
+	struct {
+		uint32_t pid;
+		const char *detail;
+	} others[2]; /* sockets */
+	int call;
+	uint32_t culprit;
+	const char *cause, *grade, *object;
+} other_ends[] = {
+	{"/srv/fifo",
+	 "fifo, write end of process 99, t, which is stopped",
+	 {{0}},
+	 NR_EPOLL_WAIT,
+	 0,
+	 "stopped",
+	 "likely",
+	 "/srv/fifo (fifo, write end of process 99, t, which is stopped)"},
+	{"/srv/fifo",
+	 "fifo, write end of process 99, t",
+	 {{0}},
+	 NR_EPOLL_WAIT,
+	 0,
+	 "pipe",
+	 "unknown",
+	 "/srv/fifo (fifo, write end of process 99, t)"},
+	{"socket:[1]",
+	 NEAR_END,
+	 {{0, FAR_END ", which is gone"}},
+	 NR_EPOLL_WAIT,
+	 0,
+	 "socket",
+	 "likely",
+	 "socket:[1] (" NEAR_END "): no socket is at the other end any more"},
+	{"socket:[1]",
+	 NEAR_END,
+	 {{0, FAR_END ", with 12 bytes unread"}, {20, FAR_END}},
+	 NR_EPOLL_WAIT,
+	 20,
+	 "socket",
+	 "likely",
+	 "socket:[1] (" NEAR_END "): 12 bytes are unread there, while t waits in "
+	 "epoll_wait"},
+	{"socket:[1]",
+	 "unix, other end of process 20, t, with 12 bytes unread",
+	 {{0}},
+	 NR_EPOLL_WAIT,
+	 20,
+	 "socket",
+	 "likely",
+	 "socket:[1] (unix, other end of process 20, t, with 12 bytes unread): t "
+	 "waits in epoll_wait"},
+	/* A proxy. */
+	{"socket:[1]",
+	 "unix, other end of process 20, t, with 12 bytes unread",
+	 {{20, "tcp 127.0.0.1:40000 <-> 127.0.0.1:81"}},
+	 NR_EPOLL_WAIT,
+	 20,
+	 "socket",
+	 "likely",
+	 "socket:[1] (unix, other end of process 20, t, with 12 bytes unread)"},
+	{"socket:[1]",
+	 "unix, other end of process 20, t, with 12 bytes unread",
+	 {{0}},
+	 NR_NANOSLEEP,
+	 20,
+	 "sleep",
+	 "likely",
+	 ""},
+	{"socket:[1]",
+	 NEAR_END,
+	 {{10, "tcp 127.0.0.1:80"}, {0, FAR_END ", not accepted yet"}},
+	 NR_EPOLL_WAIT,
+	 10,
+	 "socket",
+	 "likely",
+	 "socket:[1] (" NEAR_END ", not accepted yet)"},
+	{"socket:[1]",
+	 NEAR_END,
+	 {{20, "tcp 127.0.0.1:80"}, {0, FAR_END ", not accepted yet"}},
+	 NR_NANOSLEEP,
+	 20,
+	 "sleep",
+	 "likely",
+	 ""},
+};
+
 static void test_the_other_end_explains_a_wait_as_it_is_at_the_end(void **state)
 {
-	static const struct {
-		const char *name, *own;
-		struct {
-			uint32_t pid;
-			const char *detail;
-		} others[2]; /* sockets */
-		int call;
-		uint32_t culprit;
-		const char *cause, *grade, *object;
-	} rows[] = {
-		{"/srv/fifo",
-		 "fifo, write end of process 99, t, which is stopped",
-		 {{0}},
-		 NR_EPOLL_WAIT,
-		 0,
-		 "stopped",
-		 "likely",
-		 "/srv/fifo (fifo, write end of process 99, t, which is stopped)"},
-		{"/srv/fifo",
-		 "fifo, write end of process 99, t",
-		 {{0}},
-		 NR_EPOLL_WAIT,
-		 0,
-		 "pipe",
-		 "unknown",
-		 "/srv/fifo (fifo, write end of process 99, t)"},
-		{"socket:[1]",
-		 NEAR_END,
-		 {{0, FAR_END ", which is gone"}},
-		 NR_EPOLL_WAIT,
-		 0,
-		 "socket",
-		 "likely",
-		 "socket:[1] (" NEAR_END "): no socket is at the other end any more"},
-		{"socket:[1]",
-		 NEAR_END,
-		 {{0, FAR_END ", with 12 bytes unread"}, {20, FAR_END}},
-		 NR_EPOLL_WAIT,
-		 20,
-		 "socket",
-		 "likely",
-		 "socket:[1] (" NEAR_END "): 12 bytes are unread there, while t waits in "
-		 "epoll_wait"},
-		{"socket:[1]",
-		 "unix, other end of process 20, t, with 12 bytes unread",
-		 {{0}},
-		 NR_EPOLL_WAIT,
-		 20,
-		 "socket",
-		 "likely",
-		 "socket:[1] (unix, other end of process 20, t, with 12 bytes unread): t "
-		 "waits in epoll_wait"},
-		{"socket:[1]",
-		 "unix, other end of process 20, t, with 12 bytes unread",
-		 {{0}},
-		 NR_NANOSLEEP,
-		 20,
-		 "sleep",
-		 "likely",
-		 ""},
-		{"socket:[1]",
-		 NEAR_END,
-		 {{10, "tcp 127.0.0.1:80"}, {0, FAR_END ", not accepted yet"}},
-		 NR_EPOLL_WAIT,
-		 10,
-		 "socket",
-		 "likely",
-		 "socket:[1] (" NEAR_END ", not accepted yet)"},
-		{"socket:[1]",
-		 NEAR_END,
-		 {{20, "tcp 127.0.0.1:80"}, {0, FAR_END ", not accepted yet"}},
-		 NR_NANOSLEEP,
-		 20,
-		 "sleep",
-		 "likely",
-		 ""},
-	};
-
 	(void)state;
 	end_ts = 300000000;
-	for (size_t i = 0; i < LENGTH(rows); i++) {
-		struct store_object object = {
-			.pid = 10, .ino = 1, .name = rows[i].name, .detail = rows[i].own};
+	for (size_t i = 0; i < LENGTH(other_ends); i++) {
+		struct store_object object = {.pid = 10,
+					      .ino = 1,
+					      .name = other_ends[i].name,
+					      .detail = other_ends[i].own};
 		struct error err = ERROR_INIT;
 		struct capture capture;
 		struct why *why;
@@ -1835,23 +1922,92 @@ static void test_the_other_end_explains_a_wait_as_it_is_at_the_end(void **state)
 		process_add(&capture, 20, 1, "t");
 		capture_must(store_writer_add_object(capture.writer, &object, &err), err);
 		object.name = "socket:";
-		for (size_t k = 0; k < 2 && rows[i].others[k].detail; k++) {
-			object.pid = rows[i].others[k].pid;
+		for (size_t k = 0; k < 2 && other_ends[i].others[k].detail; k++) {
+			object.pid = other_ends[i].others[k].pid;
 			object.ino++;
-			object.detail = rows[i].others[k].detail;
+			object.detail = other_ends[i].others[k].detail;
 			capture_must(store_writer_add_object(capture.writer, &object, &err), err);
 		}
 		wait_details(&capture, end_ts, end_ts, 10, 1, 0, 0);
 		hang_add(&capture, &(struct hung){.tid = 10, .pid = 10, .syscall = NR_READ});
-		hang_add(&capture, &(struct hung){.tid = 20, .pid = 20, .syscall = rows[i].call});
+		hang_add(&capture,
+			 &(struct hung){.tid = 20, .pid = 20, .syscall = other_ends[i].call});
 		why = ask(
 			&capture, end_ts,
 			&(struct why_query){.tid = 10, .from_ts = CAPTURE_START, .to_ts = end_ts});
-		check_part(why, 0, rows[i].cause, end_ts - CAPTURE_START, rows[i].culprit,
-			   rows[i].grade, rows[i].object);
+		check_part(why, 0, other_ends[i].cause, end_ts - CAPTURE_START,
+			   other_ends[i].culprit, other_ends[i].grade, other_ends[i].object);
 		done(&capture, why);
 	}
 	end_ts = END_TS;
+}
+
+/* An end without a process is of this connection only if the capture has one host, and one network
+ * namespace. */
+static void test_an_end_without_a_process_may_be_that_of_another_network(void **state)
+{
+	static const struct {
+		const char *networks[2]; /* of both processes */
+		unsigned hosts;
+		const char *object;
+	} rows[] = {
+		{{"1", "1"},
+		 1,
+		 "socket:[1] (" NEAR_END "): no socket is at the other end any more"},
+		{{"1", "2"}, 1, "socket:[1] (" NEAR_END ")"},
+		{{"1", "1"}, 2, "socket:[1] (" NEAR_END ")"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		const struct store_host host = {
+			.name = "a", .boot_id = "", .kernel = "", .machine = "x86_64"};
+		struct error err = ERROR_INIT;
+		struct capture capture;
+		struct why *why;
+
+		capture_begin(&capture, true);
+		for (unsigned k = 0; rows[i].hosts > 1 && k < rows[i].hosts; k++)
+			capture_must(store_writer_add_host(capture.writer, &host, &err), err);
+		for (uint32_t k = 0; k < 2; k++) {
+			const struct store_attribute network = {.pid = 10 * (k + 1),
+								.ts = CAPTURE_START,
+								.key = STORE_NETWORK,
+								.value = rows[i].networks[k]};
+
+			process_add(&capture, network.pid, 1, "t");
+			capture_must(store_writer_add_attribute(capture.writer, &network, &err),
+				     err);
+		}
+		socket_add(&capture, 10, 1, NEAR_END);
+		socket_add(&capture, 0, 2, FAR_END ", which is gone");
+		wait_details(&capture, END_TS, END_TS, 10, 1, 0, 0);
+		hang_add(&capture, &(struct hung){.tid = 10, .pid = 10, .syscall = NR_READ});
+		why = ask(
+			&capture, END_TS,
+			&(struct why_query){.tid = 10, .from_ts = CAPTURE_START, .to_ts = END_TS});
+		assert_string_equal(strtab_get(why->texts, part_of(why, 0)->object),
+				    rows[i].object);
+		done(&capture, why);
+	}
+}
+
+static void test_a_number_that_no_host_gives_names_no_holder(void **state)
+{
+	static const struct {
+		uint32_t pid;
+		const char *detail;
+		uint32_t holder;
+	} rows[] = {{10, "ext4, locked by process 42, t", 42},
+		    {1u << STORE_PID_BITS | 10, "ext4, locked by process 42, t",
+		     1u << STORE_PID_BITS | 42},
+		    {10, "ext4, locked by process 4194346, t", 0}};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++)
+		assert_int_equal(why_holder_pid(&(struct store_object){.pid = rows[i].pid,
+								       .detail = rows[i].detail}),
+				 rows[i].holder);
 }
 
 /* Process 10 waits for its children 20 and 21, which wait for a lock that they share. */
@@ -2248,10 +2404,14 @@ int main(void)
 		cmocka_unit_test(
 			test_a_poll_of_one_connection_goes_on_with_the_server_and_its_lock),
 		cmocka_unit_test(test_a_rank_waits_for_the_only_one_that_is_in_no_collective),
+		cmocka_unit_test(test_threads_that_wait_for_other_ranks_are_no_standstill),
+		cmocka_unit_test(test_many_connections_to_a_process_of_many_threads),
 		cmocka_unit_test(test_a_poll_of_pipes_goes_on_with_the_process_at_all_other_ends),
 		cmocka_unit_test(test_processes_may_wait_for_each_other_at_files),
 		cmocka_unit_test(test_a_wait_for_the_lock_of_a_file_goes_on_with_its_holder),
 		cmocka_unit_test(test_the_other_end_explains_a_wait_as_it_is_at_the_end),
+		cmocka_unit_test(test_an_end_without_a_process_may_be_that_of_another_network),
+		cmocka_unit_test(test_a_number_that_no_host_gives_names_no_holder),
 		cmocka_unit_test(test_a_family_of_which_all_wait_for_each_other_may_hang),
 		cmocka_unit_test(test_a_killed_process_may_have_a_lock_only_if_no_other_one_can),
 		cmocka_unit_test(test_a_child_that_is_not_traced_may_end_the_waits_of_a_family),

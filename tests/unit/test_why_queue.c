@@ -138,6 +138,54 @@ static void test_a_request_that_is_taken_up_at_once_is_in_no_queue(void **state)
 	done(&capture, why);
 }
 
+/* The loop 20 asks a server at its timeout at 320 ms. Its main thread 30 hands the request to 31,
+ * which answers, later than thread 40 wakes the loop. */
+static void test_a_loop_may_have_asked_a_thread_that_handed_the_request_on(void **state)
+{
+	static const struct {
+		uint32_t tid, pid;
+		const char *name;
+	} threads[] = {{20, 20, "loop"}, {30, 30, "server"}, {31, 30, "server"}, {40, 40, "user"}};
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	capture_begin(&capture, true);
+	gets(&capture, MS - 200, 1, 0, 11, 0, 0, 0);
+	capture_span(&capture, MS, 11, 1);
+	kernel_stack(&capture, 0xffff8000, "hrtimer_wakeup");
+	for (uint16_t i = 0; i < 4; i++) {
+		named(&capture, threads[i].tid, threads[i].pid, threads[i].name);
+		gets(&capture, MS - 170 + i, 4 + i, 0, threads[i].tid, 0, 0, 0);
+	}
+	waits(&capture, MS + 5, 5, 30, 0, S, NR_FUTEX, 0x7f00, FUTEX_COND, 0);
+	waits(&capture, MS + 6, 6, 31, 0, S, NR_READ, 8, 0, 0);
+	waits(&capture, MS + 7, 7, 40, 0, S, NR_NANOSLEEP, 9, 0, 0);
+	waits(&capture, 2 * MS, 1, 11, 0, S, NR_READ, 7, 0, 0);
+	waits(&capture, 10 * MS, 4, 20, 0, S, NR_EPOLL_WAIT, 4, 1, 3);
+	wake_details(&capture, 320 * MS, 0, 20, 1, HARD);
+	gets(&capture, 320 * MS, 4, 0, 20, 0, 320 * MS, HARD);
+	gets(&capture, 320 * MS + 20, 5, 0, 30, 20, 320 * MS + 20, 0);
+	waits(&capture, 320 * MS + 100, 4, 20, 0, S, NR_EPOLL_WAIT, 4, 1, 3);
+	waits(&capture, 321 * MS, 5, 30, 0, S, NR_NANOSLEEP, 9, 0, 0);
+	gets(&capture, 600 * MS - 50, 7, 0, 40, 0, 600 * MS - 50, HARD);
+	gets(&capture, 600 * MS, 4, 0, 20, 40, 600 * MS, 0);
+	waits(&capture, 600 * MS + 100, 4, 20, 0, S, NR_EPOLL_WAIT, 4, 1, 3);
+	gets(&capture, 601 * MS - 200, 5, 0, 30, 0, 601 * MS - 200, HARD);
+	gets(&capture, 601 * MS - 100, 6, 0, 31, 30, 601 * MS - 100, 0);
+	wake_details(&capture, 601 * MS - 60, 0, 20, 1, HARD);
+	gets(&capture, 601 * MS - 60, 4, 0, 20, 0, 601 * MS - 60, HARD);
+	waits(&capture, 601 * MS - 40, 4, 20, 0, S, NR_EPOLL_WAIT, 4, 1, 3);
+	gets(&capture, 601 * MS, 4, 0, 20, 31, 601 * MS, 0);
+	waits(&capture, 601 * MS + 10, 6, 31, 0, S, NR_READ, 8, 0, 0);
+	gets(&capture, 601 * MS + 40, 6, 0, 31, 20, 601 * MS + 40, 0);
+	gets(&capture, 601 * MS + 50, 1, 0, 11, 31, 601 * MS + 50, 0);
+	capture_end(&capture, 601 * MS + 100, 11, 1);
+	why = ask_span(&capture, 1000 * MS);
+	check_part(why, 0, "timer", 311 * MS - 200, 20, "likely", "");
+	done(&capture, why);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -145,6 +193,7 @@ int main(void)
 		cmocka_unit_test(test_nothing_is_queued_behind_a_request_that_goes_on),
 		cmocka_unit_test(test_a_thread_in_a_window_is_in_no_queue),
 		cmocka_unit_test(test_a_request_that_is_taken_up_at_once_is_in_no_queue),
+		cmocka_unit_test(test_a_loop_may_have_asked_a_thread_that_handed_the_request_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -782,15 +782,21 @@ static void test_a_server_that_answers_at_once_after_a_delay_is_not_to_blame(voi
 }
 
 /* Thread 11 waits for a loop. Its timeout at 320 ms is for nothing, unless it asks server 30 then.
- * At 600 ms, thread 40 wakes it, and it asks the server, which answers at once. */
+ * At 600 ms, thread 40 wakes it, and it asks the server, which answers at once. Who wakes it may be
+ * unknown, or send a signal. */
 static void test_a_timeout_before_another_event_has_not_caused_the_wait(void **state)
 {
 	static const struct {
 		bool at_timeout; /* it asks the server then */
+		uint32_t user;
+		bool signal;
 		const char *cause;
 		uint32_t culprit;
 		uint64_t least_ms;
-	} rows[] = {{false, "sleep", 40, 589}, {true, "timer", 20, 309}};
+	} rows[] = {{false, 40, false, "sleep", 40, 589},
+		    {true, 40, false, "timer", 20, 309},
+		    {false, 0, false, "timer", 20, 309},
+		    {false, 40, true, "timer", 20, 309}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -803,6 +809,7 @@ static void test_a_timeout_before_another_event_has_not_caused_the_wait(void **s
 		named(&capture, 30, 30, "server");
 		named(&capture, 40, 40, "user");
 		kernel_stack(&capture, 0xffff8000, "hrtimer_wakeup");
+		kernel_stack(&capture, 0xffff9000, "complete_signal");
 		for (uint16_t cpu = 4; cpu <= 6; cpu++)
 			gets(&capture, MS - 170 + cpu, cpu, 0, (uint32_t)(cpu - 2) * 10, 0, 0, 0);
 		waits(&capture, MS + 5, 5, 30, 0, S, NR_EPOLL_WAIT, 9, 1, 3);
@@ -815,7 +822,9 @@ static void test_a_timeout_before_another_event_has_not_caused_the_wait(void **s
 			gets(&capture, 320 * MS + 20, 5, 0, 30, 20, 320 * MS + 20, 0);
 		waits(&capture, 320 * MS + 100, 4, 20, 0, S, NR_EPOLL_WAIT, 4, 1, 3);
 		gets(&capture, 600 * MS - 50, 6, 0, 40, 0, 600 * MS - 50, HARD);
-		gets(&capture, 600 * MS, 4, 0, 20, 40, 600 * MS, 0);
+		if (rows[i].signal)
+			wake_details(&capture, 600 * MS, 40, 20, 2, 0);
+		gets(&capture, 600 * MS, 4, 0, 20, rows[i].user, 600 * MS, 0);
 		if (!rows[i].at_timeout)
 			gets(&capture, 600 * MS + 20, 5, 0, 30, 20, 600 * MS + 20, 0);
 		waits(&capture, 600 * MS + 100, 4, 20, 0, S, NR_EPOLL_WAIT, 4, 1, 3);
@@ -1085,7 +1094,7 @@ static void test_a_wait_goes_on_after_the_thread_was_frozen(void **state)
 	rest(&capture);
 	object(&capture, "pipe:[7]", "");
 	kernel_stack(&capture, 0xffff8000, "__refrigerator");
-	kernel_stack(&capture, 0xffff9000, "signal_wake_up_state");
+	kernel_stack(&capture, 0xffff9000, "complete_signal");
 	wait_of(&capture, 1, 10, 5, NR_READ, 3, 0, 0, 14, 0);
 	wait_details(&capture, MS + 10, 5 * MS, 11, 1, 0, 0);
 	wake_details(&capture, 5 * MS, 14, 11, 2, 0);

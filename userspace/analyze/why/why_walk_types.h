@@ -189,6 +189,8 @@ struct why_walk {
 				NO_PEER */
 	struct map askers;   /* pid → 1: it is the client of a connection */
 	bool askers_known;
+	uint32_t network; /* the namespace of a process; 0: none is known */
+	bool several_networks;
 	struct map wakers; /* woken thread, waker of its process (why_pool.c) → 1 */
 	bool wakers_known;
 	struct map full_pools; /* thread → text of its pool (why_full_pool.c) */

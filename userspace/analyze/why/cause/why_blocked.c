@@ -689,10 +689,8 @@ static void end_apart(struct why_walk *walk, struct why_blocked *blocked, struct
 			     &event) &&
 	    !why_walk_is_on_path(walk, event.waker.thread))
 		end_series(walk, blocked, step, &event);
-	else
-		blocked->by_signal =
-			why_ended_by_signal(walk, blocked->thread, blocked->interval->to_ts,
-					    &blocked->waker, blocked->kind);
+	blocked->by_signal = why_ended_by_signal(walk, blocked->thread, blocked->end_ts,
+						 &blocked->waker, blocked->kind);
 }
 
 /* If the thread waits for the same thing again, the waker did not end its wait. */

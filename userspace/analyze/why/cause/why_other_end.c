@@ -12,6 +12,7 @@
 #include "util/memory.h"
 #include "util/syscall_names.h"
 
+#define STOPPED_TEXT "stopped when the capture ended"
 #define GONE_TEXT "no socket is at the other end any more"
 
 static void say(struct why_walk *walk, const char *text)
@@ -26,6 +27,7 @@ struct why_verdict why_blocked_at_stopped_holders(struct why_walk *walk,
 
 	if (!blocked->interval->open || !object || !pipe_end_is_stopped(object->detail))
 		return WHY_UNDECIDED;
+	say(walk, STOPPED_TEXT);
 	return why_blocked_end(walk, blocked, WHY_STOPPED, WHY_GRADE_LIKELY, MODEL_NONE);
 }
 
@@ -74,7 +76,9 @@ struct why_verdict why_blocked_at_unread(struct why_walk *walk, struct why_block
 	const char *call = long_poll(model, peer);
 	char unread[48] = "", text[128];
 
+	/* A proxy may leave them unread until another server has answered it. */
 	if (!bytes || !call || !blocked->interval->open ||
+	    why_is_asker(walk, model->threads.data[peer].pid) ||
 	    !is_long(model_open_wait_of(model, blocked->thread)))
 		return WHY_UNDECIDED;
 	if (!pipe_end_unread(blocked->facts.object->detail)) /* which says it already */

@@ -49,31 +49,50 @@ static bool is_missing(struct why_walk *walk, uint32_t pid)
 	return rank;
 }
 
+/* Adds the process at the other end of a connection to `known`, and returns its main thread.
+ * NO_RANK: it was known, or is no rank, or in a collective. MODEL_NONE: it is not recorded. */
+static uint32_t rank_at(struct why_walk *walk, const struct store_object *object, struct map *known)
+{
+	uint32_t other = why_socket_other_end(walk, object), peer, main;
+
+	if (other == MODEL_NONE)
+		return MODEL_NONE;
+	peer = store_reader_object(walk->model->reader, other)->pid;
+	main = map_get(&walk->main_threads, peer);
+	if (!model_is_traced(walk->model, main))
+		return MODEL_NONE;
+	if (peer == object->pid || map_get(known, peer) != MAP_NONE)
+		return NO_RANK;
+	map_put(known, peer, 1);
+	return is_missing(walk, peer) ? main : NO_RANK;
+}
+
 /* The main thread of the only rank in no collective to which a process has a connection; NO_RANK:
- * there is none, or there are several. */
+ * there is none, or there are several. A process that is not recorded may be one, too. */
 static uint32_t missing_rank_find(struct why_walk *walk, uint32_t pid)
 {
-	const struct store_reader *reader = walk->model->reader;
 	uint32_t found = NO_RANK;
+	struct map known = {0};
 
-	for (size_t i = 0; i < walk->sockets.len; i++) {
+	for (size_t at = why_sockets_of(walk, pid); at < walk->owned.len; at++) {
+		uint32_t socket = walk->sockets.data[walk->owned.data[at]];
 		const struct store_object *object =
-			store_reader_object(reader, walk->sockets.data[i]);
-		uint32_t other =
-			object->pid == pid ? why_socket_other_end(walk, object) : MODEL_NONE;
-		uint32_t peer, main;
+			store_reader_object(walk->model->reader, socket);
+		uint32_t rank;
 
-		if (other == MODEL_NONE)
+		walk->why->searched++;
+		if (object->pid != pid)
+			break;
+		rank = rank_at(walk, object, &known);
+		if (rank == NO_RANK)
 			continue;
-		peer = store_reader_object(reader, other)->pid;
-		main = map_get(&walk->main_threads, peer);
-		if (peer == pid || main == found || !model_is_traced(walk->model, main) ||
-		    !is_missing(walk, peer))
-			continue;
-		if (found != NO_RANK)
-			return NO_RANK;
-		found = main;
+		if (rank == MODEL_NONE || found != NO_RANK) {
+			found = NO_RANK;
+			break;
+		}
+		found = rank;
 	}
+	map_free(&known);
 	return found;
 }
 

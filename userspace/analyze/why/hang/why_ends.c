@@ -33,7 +33,8 @@ static uint32_t only_thread(const struct map *only, uint32_t pid)
 }
 
 /* The only thread of the only process that holds what a wait is for; MODEL_NONE: it is not known.
- * Who waits at a socket may have a timeout there, or nothing to do. */
+ * A socket's read may have a timeout (SO_RCVTIMEO), and a server waits there for its next request,
+ * so such a wait is no deadlock. */
 static uint32_t holder_of(const struct model *model, const struct map *only,
 			  const struct model_open_wait *wait)
 {

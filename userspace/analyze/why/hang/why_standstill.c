@@ -165,6 +165,8 @@ static int live_compare(const void *left, const void *right)
 static void add_wait(struct process_waits *all, const struct why_hung *hung,
 		     const struct model_open_wait *wait)
 {
+	if (hung->awaits == WHY_AWAITS_RANKS)
+		return;
 	all->inside += is_inside(wait);
 	all->deadlock |= hung->deadlock != MODEL_NONE || why_awaits_in_vain(hung->awaits);
 	all->stuck += hung->stuck;

@@ -12,6 +12,7 @@
 #include "analyze/why/lookup/why_postgres.h"
 #include "analyze/why/why_walk_types.h"
 #include "target/process/descriptors.h"
+#include "target/process/pipe_ends.h"
 #include "target/process/terminal.h"
 #include "util/memory.h"
 #include "util/search.h"
@@ -100,9 +101,9 @@ static uint32_t network_of(const struct why_walk *walk, const struct store_objec
 }
 
 /* Whether an object has only the ends of a socket, and what is said of it when the capture ends. */
-static bool has_no_process(const struct store_reader *reader, uint32_t number)
+static bool has_no_process(const struct store_object *socket)
 {
-	return !store_reader_object(reader, number)->pid;
+	return !socket->pid;
 }
 
 static int by_ends(const void *left, const void *right, void *arg)
@@ -112,7 +113,8 @@ static int by_ends(const void *left, const void *right, void *arg)
 	int order = compare(&first, &second, false);
 
 	if (!order)
-		order = has_no_process(arg, a) - has_no_process(arg, b);
+		order = has_no_process(store_reader_object(arg, a)) -
+			has_no_process(store_reader_object(arg, b));
 	return order ? order : a < b ? -1 : a > b;
 }
 
@@ -191,6 +193,13 @@ static void note_killed(struct why_walk *walk, const struct model_process *proce
 		map_put(&walk->killed, process->ppid, several ? NO_PEER : process->main_thread);
 }
 
+static void note_network(struct why_walk *walk, const struct model_process *process)
+{
+	walk->several_networks |=
+		walk->network && process->network && process->network != walk->network;
+	walk->network = process->network ?: walk->network;
+}
+
 static const char *title_of(const struct why_walk *walk, const struct model_process *process)
 {
 	return strtab_get(walk->model->strings, process->cmdline);
@@ -239,6 +248,7 @@ static void find_main_threads(struct why_walk *walk)
 
 		if (map_get(&walk->main_threads, process->pid) == MAP_NONE)
 			map_put(&walk->main_threads, process->pid, process->main_thread);
+		note_network(walk, process);
 		note_child(walk, process);
 		note_killed(walk, process);
 		note_session(walk, process);
@@ -301,12 +311,15 @@ bool why_may_be_remote(const struct store_object *object)
 
 /* Whether a socket may be the other end of a connection, or of the server to which it leads, as far
  * as their networks show. A connection within a network namespace has both ends there; others have
- * the same addresses and ports. */
+ * the same addresses and ports. Of a socket without a process not even the host is known. */
 static bool may_be_reached(const struct why_walk *walk, const struct store_object *connection,
 			   const struct store_object *socket)
 {
 	uint32_t from = network_of(walk, connection), to = network_of(walk, socket);
 
+	if (has_no_process(socket) && (walk->model->host_count > 1 ||
+				       (walk->several_networks && !why_may_be_remote(connection))))
+		return false;
 	return !from || !to || from == to || why_may_be_remote(connection);
 }
 
@@ -408,6 +421,12 @@ uint32_t why_socket_unread(struct why_walk *walk, const struct store_object *obj
 	return other == MODEL_NONE
 		       ? 0
 		       : descriptor_unread(store_reader_object(walk->model->reader, other)->detail);
+}
+
+size_t why_sockets_of(struct why_walk *walk, uint32_t pid)
+{
+	return lower_bound(walk->owned.len, i,
+			   (walk->why->searched++, owner_of(walk, walk->owned.data[i]) < pid));
 }
 
 /* Whether the socket at an index of `owned` comes before those of a process with these ends. */
@@ -723,10 +742,10 @@ uint32_t why_socket_other_server(struct why_walk *walk, const struct store_objec
 										  : server;
 }
 
-/* A host's number of a process as the model has it. */
+/* The number of a process on the host of another one, as the model has it. */
 static uint32_t pid_on_host_of(const struct model *model, uint32_t pid, uint32_t real)
 {
-	return model->host_count > 1 ? store_pid_of(store_pid_host(pid), real) : real;
+	return model->host_count > 1 ? why_pid_on_host(store_pid_host(pid), real) : real;
 }
 
 static uint32_t peer_find(struct why_walk *walk, const struct store_object *object)

@@ -37,6 +37,9 @@ bool why_is_gone(struct why_walk *walk, const struct store_object *object);
 /* The bytes that the process at the other end of a connection, or of a Unix socket, had got and not
  * read when the capture ended; 0: none, or unknown. */
 uint32_t why_socket_unread(struct why_walk *walk, const struct store_object *object);
+/* The first index in `owned` of the connections of a process; `owned.len` or those of another one:
+ * it has none. */
+size_t why_sockets_of(struct why_walk *walk, uint32_t pid);
 /* The number of the socket at the other end; MODEL_NONE: it is not known. */
 uint32_t why_socket_other_end(struct why_walk *walk, const struct store_object *object);
 /* The socket of a process that is described so, but TCP may have sent its SYN again more or less

@@ -395,22 +395,29 @@ static uint32_t last_woken_by(const struct why_walk *walk, uint32_t woken, uint6
 /* So many threads of a server may hand on what it is asked. */
 #define HANDED_MAX 4
 
+/* Whether from `from` to `until` the loop has woken the thread that ends the series, or one that
+ * handed the request on to it, perhaps later. */
+static bool has_asked(const struct why_walk *walk, uint32_t thread, const struct why_series *series,
+		      uint64_t from, uint64_t until)
+{
+	uint64_t handed = walk->intervals.threads[thread].intervals.data[series->last].to_ts;
+	uint32_t server = series->waker.thread;
+
+	for (unsigned i = 0; i < HANDED_MAX && model_is_traced(walk->model, server); i++) {
+		if (has_woken(walk, thread, server, from, handed < until ? handed : until))
+			return true;
+		server = last_woken_by(walk, server, from, &handed);
+	}
+	return false;
+}
+
 /* Whether who answered at last may have been asked after `ts` only. If its thread is recorded, the
- * loop has to have woken it since then, or the thread that handed it the request. */
+ * loop has to have asked it since then. */
 static bool may_be_asked_after(const struct why_walk *walk, uint32_t thread,
 			       const struct why_series *series, uint64_t ts)
 {
-	uint64_t until = walk->intervals.threads[thread].intervals.data[series->last].to_ts;
-	uint32_t server = series->waker.thread;
-
-	if (series->waker.interrupt || !model_is_traced(walk->model, server))
-		return true;
-	for (unsigned i = 0; i < HANDED_MAX && model_is_traced(walk->model, server); i++) {
-		if (has_woken(walk, thread, server, ts, until))
-			return true;
-		server = last_woken_by(walk, server, ts, &until);
-	}
-	return false;
+	return series->waker.interrupt || !model_is_traced(walk->model, series->waker.thread) ||
+	       has_asked(walk, thread, series, ts, UINT64_MAX);
 }
 
 /* Whether a wake-up may be what made a loop ask: its timeout, or a thread of its process that has
@@ -569,10 +576,11 @@ bool why_series_event(const struct why_walk *walk, const struct why_waiting *wai
 		*event = *series;
 		event->last = i;
 		event->waker = why_waker_of(walk, thread, i);
-		if (!is_timeout(&event->waker))
+		if (!is_timeout(&event->waker) &&
+		    !why_ended_by_signal(walk, thread, all[i].to_ts, &event->waker, waiting->kind))
 			return !event->waker.interrupt &&
-			       !has_woken(walk, thread, series->waker.thread, all[index].to_ts,
-					  all[i].to_ts);
+			       event->waker.thread < walk->model->threads.len &&
+			       !has_asked(walk, thread, series, all[index].to_ts, all[i].to_ts);
 	}
 	return false;
 }
