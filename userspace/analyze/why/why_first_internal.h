@@ -24,12 +24,13 @@ bool why_first_before_requests(struct why_query *query, const struct model *mode
 bool why_first_before_idle(struct why_query *query, const struct model *model,
 			   const struct why_hangs *all);
 
-/* The same if the thread of the process that runs most next to never runs and is not held up, but
- * only lets time pass. */
+/* The same without one that hangs, if thread `idle_tid` of the process or its descendants, which
+ * runs most but next to never, is not held up: it only lets time pass. None of these threads may
+ * wait for it. Then query->held is set instead of query->first. */
 bool why_first_before_pause(struct why_query *query, const struct model *model, uint32_t idle_tid);
 
-/* The same if none of these threads waits for a busy one of another process. A thread may then also
- * sleep for half of the time, unless it polls. */
+/* The same, without one that hangs, if none of these threads waits for a busy one of another
+ * process. A thread may then also sleep for half of the time, unless it polls. */
 bool why_first_before_busy(struct why_query *query, const struct model *model, uint32_t busy_tid);
 
 #endif
