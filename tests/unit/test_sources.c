@@ -2,6 +2,7 @@
 /* The sources that --sources selects, and the names of open files. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/netlink.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -243,6 +244,15 @@ static void test_pipe_has_the_processes_that_hold_its_other_end(void **state)
 	close(ends[0]);
 }
 
+/* Not so in an emulator of system calls. */
+static bool kernel_tells_of_sockets(void)
+{
+	int netlink = socket(AF_NETLINK, SOCK_RAW, NETLINK_SOCK_DIAG);
+
+	close(netlink);
+	return netlink >= 0;
+}
+
 static void
 test_unix_socket_has_the_process_at_its_other_end_and_what_that_has_not_read(void **state)
 {
@@ -252,6 +262,8 @@ test_unix_socket_has_the_process_at_its_other_end_and_what_that_has_not_read(voi
 	pid_t child;
 
 	(void)state;
+	if (!kernel_tells_of_sockets())
+		return;
 	process_comm(getpid(), comm);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
 	child = child_at(ends[1]);
@@ -280,6 +292,8 @@ static void test_what_a_datagram_socket_has_not_read_is_not_known(void **state)
 	int ends[2];
 
 	(void)state;
+	if (!kernel_tells_of_sockets())
+		return;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends), 0);
 	assert_int_equal(write(ends[0], "twelve bytes", 12), 12);
 	opposite_text(text, ends[0]);
@@ -411,19 +425,22 @@ static void test_a_lock_of_an_open_file_is_in_the_way_of_its_process(void **stat
 /* Under strace, it is in such a stop at each system call. */
 static void test_a_holder_that_its_tracer_has_stopped_is_not_said_to_be_stopped(void **state)
 {
+	enum { NO_PTRACE = 77 };
 	char text[128];
-	int ends[2];
+	int ends[2], status;
 	pid_t child;
 
 	(void)state;
 	assert_int_equal(pipe(ends), 0);
 	child = fork();
 	if (!child) {
-		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
-		raise(SIGUSR1);
-		_exit(0);
+		if (!ptrace(PTRACE_TRACEME, 0, NULL, NULL))
+			raise(SIGUSR1);
+		_exit(errno == ENOSYS ? NO_PTRACE : 0);
 	}
-	assert_int_equal(waitpid(child, NULL, 0), child);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == NO_PTRACE)
+		return; /* an emulator */
 	close(ends[1]);
 	assert_true(process_is_stopped(child));
 	opposite_text(text, ends[0]);

@@ -348,18 +348,17 @@ static const char *limit_file(const struct model_io_limit *limit)
 	return writes ? "blkio.throttle.write_bps_device" : "blkio.throttle.read_bps_device";
 }
 
-/* Adds "of which its cgroup /sys/fs/cgroup/app may read 1.00 MiB a second (io.max)". */
+/* Adds "limited to 1.00 MiB of reads a second by its cgroup /sys/fs/cgroup/app (io.max)". */
 static void add_io_limit(struct why_walk *walk, const struct model_io_limit *limit,
 			 struct pressure *pressure)
 {
 	bool count = limit->kind & WAFFLE_IO_LIMIT_COUNT;
 	char text[UNITS_TEXT];
 
-	add(pressure, ", of which its cgroup %.256s may %s %s%s a second (%s)",
-	    strtab_get(walk->why->texts, why_cgroup(walk, limit->cgroup)),
-	    limit->kind & WAFFLE_IO_LIMIT_WRITES ? "write" : "read",
+	add(pressure, ", limited to %s%s %s a second by its cgroup %.256s (%s)",
 	    count ? units_format_count(text, limit->limit) : units_format_bytes(text, limit->limit),
-	    count ? " times" : "", limit_file(limit));
+	    count ? "" : " of", limit->kind & WAFFLE_IO_LIMIT_WRITES ? "writes" : "reads",
+	    strtab_get(walk->why->texts, why_cgroup(walk, limit->cgroup)), limit_file(limit));
 }
 
 static const struct neighbour *largest(const struct wait_requests *requests)
