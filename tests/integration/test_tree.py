@@ -221,7 +221,8 @@ def test_processes_of_a_unit(waffle, workers, cgroup):
 def test_why_records_a_tree_and_explains_its_busiest_thread(waffle, workers, tmp_path):
     path = tmp_path / "kept.waffle"
     done = waffle.ok("why", "--pid", str(workers.pid), "--duration", "300ms", "-o", path)
-    assert "there are no spans, so this is the busiest thread" in done.stderr
+    # All of them sleep: perhaps none runs meanwhile.
+    assert re.search("there are no spans, so this is (the busiest thread|a thread that waited all the time)", done.stderr)
     assert f"{path}: " in done.stderr and path.exists()
     assert re.search(r"^python\S* \(\d+\)(, process \d+)?, at 0 ns: ", done.stdout, re.M)
     assert re.search(r"^   1\. +\d+\.\d %", done.stdout, re.M)
