@@ -99,7 +99,7 @@ def test_a_disk_read_names_the_limit_of_its_cgroup(run, causes, cgroup, file, wa
     found, _ = causes(run("victim", folder, way, file, 65536))
     what = f"{file} (ext4)" if way == "read" else "anon_inode:[io_uring]"
     where = "io.max" if os.path.exists(f"{folder}/io.max") else "blkio.throttle.read_bps_device"
-    assert found[0][:2] == ("disk-read", f"{what}, limited to 1.00 MiB of reads a second by its cgroup {folder} ({where})")
+    assert found[0][:2] == ("disk-read", f"{what}, and its cgroup {folder} is limited to 1.00 MiB of reads a second ({where})")
     assert found[0][2] > 0.5
 
 

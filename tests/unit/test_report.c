@@ -492,9 +492,10 @@ static void test_a_file_is_told_by_the_end_of_its_path(void **state)
 	(void)state;
 	check_file("/data/shard-7 (ext4)", "/data/shard-7 (ext4)");
 	check_file("/data/of/2026/shard-7 (ext4)", "…/of/2026/shard-7 (ext4)");
-	check_file("/data/shard-7 (ext4), limited to 1.00 MiB of reads a second",
-		   "/data/shard-7 (ext4), l…");
-	check_file("/data/of/2026/shard-7 (ext4), limited to 1.00 MiB of reads a second",
+	check_file("/data/shard-7 (ext4), and its cgroup is limited to 1.00 MiB of reads a second",
+		   "/data/shard-7 (ext4), a…");
+	check_file("/data/of/2026/shard-7 (ext4), and its cgroup is limited to 1.00 MiB of reads a "
+		   "second",
 		   "…/of/2026/shard-7 (ext4)");
 }
 

@@ -348,17 +348,18 @@ static const char *limit_file(const struct model_io_limit *limit)
 	return writes ? "blkio.throttle.write_bps_device" : "blkio.throttle.read_bps_device";
 }
 
-/* Adds "limited to 1.00 MiB of reads a second by its cgroup /sys/fs/cgroup/app (io.max)". */
+/* Adds "and its cgroup /sys/fs/cgroup/app is limited to 1.00 MiB of reads a second (io.max)". */
 static void add_io_limit(struct why_walk *walk, const struct model_io_limit *limit,
 			 struct pressure *pressure)
 {
 	bool count = limit->kind & WAFFLE_IO_LIMIT_COUNT;
 	char text[UNITS_TEXT];
 
-	add(pressure, ", limited to %s%s %s a second by its cgroup %.256s (%s)",
+	add(pressure, ", and its cgroup %.256s is limited to %s%s %s a second (%s)",
+	    strtab_get(walk->why->texts, why_cgroup(walk, limit->cgroup)),
 	    count ? units_format_count(text, limit->limit) : units_format_bytes(text, limit->limit),
 	    count ? "" : " of", limit->kind & WAFFLE_IO_LIMIT_WRITES ? "writes" : "reads",
-	    strtab_get(walk->why->texts, why_cgroup(walk, limit->cgroup)), limit_file(limit));
+	    limit_file(limit));
 }
 
 static const struct neighbour *largest(const struct wait_requests *requests)
