@@ -31,7 +31,7 @@ static struct {
 	struct walk walks[2];
 	unsigned walk;
 	uint32_t objects;
-	char detail[256]; /* of the last one */
+	char detail[256]; /* the text of the last object */
 } fake;
 
 bool __wrap_tcp_sockets_each(pid_t pid, inet_socket_fn found, void *arg);
@@ -74,7 +74,7 @@ int __wrap_store_writer_add_object(struct store_writer *writer, const struct sto
 	return 0;
 }
 
-/* How the connection ends that NEAR shows: "" if nothing is said about it. */
+/* Returns what is written of the other end of the connection NEAR; "": nothing. */
 static const char *end_of(struct walk first, struct walk second)
 {
 	const struct waffle_rec_endpoints endpoints = {.rec = {.kind = WAFFLE_REC_ENDPOINTS},

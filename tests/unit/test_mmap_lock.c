@@ -69,7 +69,7 @@ static void test_a_wait_that_lasts_through_all_looks_keeps_a_lock(void **state)
 	assert_int_equal(looks, 11);
 }
 
-/* Where a lock is much used, there is always a new wait. */
+/* Threads that use a lock much wait for it one after the other. */
 static void test_waits_that_follow_each_other_keep_none(void **state)
 {
 	struct kernel kernel = begin();
@@ -133,7 +133,7 @@ static void test_a_wait_that_comes_during_the_looks_keeps_a_lock(void **state)
 	assert_int_equal(kernel.locks.pid, 20);
 }
 
-/* What has begun since then may keep a lock for long. */
+/* A wait that has begun since then may last for long. */
 static void test_looks_that_were_left_begin_anew(void **state)
 {
 	struct kernel kernel = begin();

@@ -366,7 +366,7 @@ static void test_one_call_may_send_and_receive(void **state)
 	assert_int_equal(sent->count, 2);
 	assert_int_equal(received->count, 2);
 	assert_ptr_equal(must_find(model, comm, call[1]), received);
-	assert_int_equal(model->links.len, 1); /* of two messages */
+	assert_int_equal(model->links.len, 1); /* the two messages share it */
 	mpi_free(&job, comm);
 }
 

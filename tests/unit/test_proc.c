@@ -220,7 +220,7 @@ static void test_the_sockets_of_a_process_that_is_gone_are_not_all(void **state)
 	(void)state;
 	files_are(line, strlen(line));
 	assert_true(tcp_sockets_each(FAKE_PID, socket_count, &count));
-	assert_int_equal(count, 2); /* of both tables, which are the same here */
+	assert_int_equal(count, 2); /* each table has it once */
 	files_are(NULL, 0);
 	assert_false(tcp_sockets_each(FAKE_PID, socket_count, &count));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is written about a process when it becomes a target. */
+/* A process that becomes a target is written with its nice value. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>

@@ -400,7 +400,7 @@ static uint32_t holder_count(int fd, int command, bool own)
 	return end.count;
 }
 
-/* Of the locks of a process, those of its open files are in the way of its own one. */
+/* A process may wait for a lock that one of its own open files has. */
 static void test_a_lock_of_an_open_file_is_in_the_way_of_its_process(void **state)
 {
 	char name[] = "/tmp/waffle-lock-XXXXXX";

@@ -15,7 +15,7 @@
 
 #define HEADER_BYTES (8 + 8 * 8)
 #define ROW_BYTES 8
-#define DESCRIPTION_BYTES 8 /* of a function, as far as it is read */
+#define DESCRIPTION_BYTES 8 /* the reader needs no more of a function's description */
 
 /* Functions of 16 bytes each. */
 struct go_program {
@@ -23,7 +23,7 @@ struct go_program {
 	uint64_t text;     /* 0: only the module has it */
 	const char *names; /* with its NULs */
 	size_t names_bytes;
-	const uint32_t *names_at; /* of each function; NULL: all have the first one */
+	const uint32_t *names_at; /* each function's; NULL: all have the first name */
 };
 
 static void put(char *bytes, size_t at, size_t size, uint64_t number)

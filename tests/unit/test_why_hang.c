@@ -1947,7 +1947,7 @@ static void test_the_other_end_explains_a_wait_as_it_is_at_the_end(void **state)
 static void test_an_end_without_a_process_may_be_that_of_another_network(void **state)
 {
 	static const struct {
-		const char *networks[2]; /* of both processes */
+		const char *networks[2]; /* the network namespace of each process */
 		unsigned hosts;
 		const char *object;
 	} rows[] = {

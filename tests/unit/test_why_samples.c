@@ -137,6 +137,21 @@ static void end(struct capture *capture, struct stack_names *names, struct why *
 	capture_free(capture);
 }
 
+/* Loads a capture with one span, and explains that. end() frees the names. */
+static struct why *ask_with_names(struct capture *capture, uint64_t end_ts,
+				  struct stack_names **names)
+{
+	struct why_query query = {.span_id = 1};
+	struct error err = ERROR_INIT;
+	struct why *why;
+
+	capture_load(capture, end_ts);
+	*names = stack_names_open(capture->reader, false);
+	query.names = *names;
+	capture_must(why_new(&why, capture->model, &query, &err), err);
+	return why;
+}
+
 static void test_samples_name_the_code_of_a_cause_and_change_no_duration(void **state)
 {
 	struct capture capture;
@@ -170,8 +185,6 @@ static void test_samples_in_page_faults_belong_to_the_faults(void **state)
 				       .from_ts = 1000,
 				       .total_ns = 58000,
 				       .count = 4};
-	struct why_query query = {.span_id = 1};
-	struct error err = ERROR_INIT;
 	struct stack_names *names;
 	const struct why_part *part;
 	struct capture capture;
@@ -190,10 +203,7 @@ static void test_samples_in_page_faults_belong_to_the_faults(void **state)
 		sample(&capture, 1100 + (uint64_t)i * 990, 10, i % 5 < 3 ? 2 : 0, 1, -1);
 	capture_add(&capture, &rec);
 	capture_end(&capture, 101000, 10, 1);
-	capture_load(&capture, 102000);
-	names = stack_names_open(capture.reader, false);
-	query.names = names;
-	capture_must(why_new(&why, capture.model, &query, &err), err);
+	why = ask_with_names(&capture, 102000, &names);
 	part = &why->parts.data[why->instances.data[0].part];
 	assert_int_equal(part[0].cause, WHY_PAGE_FAULT_MINOR);
 	assert_int_equal(part[0].ns, 60000);
@@ -523,8 +533,6 @@ static void test_without_samples_there_are_none(void **state)
 /* The code of a lock's holder, which runs while the span waits. */
 static void test_the_holder_of_a_lock_has_the_samples_of_its_own_running(void **state)
 {
-	struct why_query query = {.span_id = 1};
-	struct error err = ERROR_INIT;
 	struct stack_names *names;
 	struct capture capture;
 	const struct why_part *part;
@@ -543,10 +551,7 @@ static void test_the_holder_of_a_lock_has_the_samples_of_its_own_running(void **
 	for (int i = 0; i < 5; i++) /* after the wait */
 		sample(&capture, 32000 + (uint64_t)i * 1000, 11, 0, 1, -1);
 	capture_end(&capture, 41000, 10, 1);
-	capture_load(&capture, 42000);
-	names = stack_names_open(capture.reader, false);
-	query.names = names;
-	capture_must(why_new(&why, capture.model, &query, &err), err);
+	why = ask_with_names(&capture, 42000, &names);
 	part = &why->parts.data[0];
 	assert_int_equal(part->cause, WHY_LOCK);
 	place(why, part, 0, 20);
@@ -559,8 +564,6 @@ static void test_the_holder_of_a_lock_has_the_samples_of_its_own_running(void **
 /* The code of a thread that has the CPU for which the span waits. */
 static void test_who_has_the_cpu_has_the_samples_of_its_own_running(void **state)
 {
-	struct why_query query = {.span_id = 1};
-	struct error err = ERROR_INIT;
 	struct stack_names *names;
 	struct capture capture;
 	const struct why_part *part;
@@ -575,12 +578,9 @@ static void test_who_has_the_cpu_has_the_samples_of_its_own_running(void **state
 	for (int i = 0; i < 20; i++)
 		sample(&capture, 3000 + (uint64_t)i * 1000, 11, 0, 1, -1);
 	gets(&capture, 31000, 1, 11, 10, 0, 0, 0);
-	sample(&capture, 32000, 11, 0, 1, -1); /* of another time */
+	sample(&capture, 32000, 11, 0, 1, -1); /* the span does not wait then */
 	capture_end(&capture, 41000, 10, 1);
-	capture_load(&capture, 42000);
-	names = stack_names_open(capture.reader, false);
-	query.names = names;
-	capture_must(why_new(&why, capture.model, &query, &err), err);
+	why = ask_with_names(&capture, 42000, &names);
 	part = &why->parts.data[0];
 	assert_int_equal(part->cause, WHY_CPU_CONTENTION);
 	place(why, part, 0, 20);
@@ -911,7 +911,6 @@ static void test_caller_of_cuda_is_named_in_a_program_without_python(void **stat
 		STORE_JVM "cuMem.alloc", STORE_JVM "libcudart_static_4d.x",
 		STORE_JVM "cudaHost.alloc", STORE_JVM "tallow.frame", STORE_JVM "tallow.produce"};
 	struct error err = ERROR_INIT;
-	struct why_query query = {.name = "step"};
 	struct stack_names *names;
 	struct capture capture;
 	uint64_t stack[5];
@@ -933,10 +932,7 @@ static void test_caller_of_cuda_is_named_in_a_program_without_python(void **stat
 	for (int i = 0; i < 50; i++)
 		sample(&capture, 2000 + (uint64_t)i * 100, 10, 2, 1, NR_IOCTL);
 	capture_end(&capture, 101000, 10, 1);
-	capture_load(&capture, 102000);
-	names = stack_names_open(capture.reader, false);
-	query.names = names;
-	capture_must(why_new(&why, capture.model, &query, &err), err);
+	why = ask_with_names(&capture, 102000, &names);
 	check_text(why, &why->parts.data[why->instances.data[0].part],
 		   "  running: 100 % kernel, ioctl(); 100 % within cuMem.alloc, from tallow.frame "
 		   "(50 samples)\n");

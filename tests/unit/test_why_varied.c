@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Of the slowest spans, those of different causes are explained first. */
+/* why_varied_keep() chooses slow spans that differ in their causes. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>

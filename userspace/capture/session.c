@@ -417,22 +417,6 @@ static void workers_renew(struct session *session)
 		session_notify(session, err.message);
 }
 
-/* `result`: of the search for those who hold what threads wait for. */
-static void warn_of_holders(struct session *session, int result)
-{
-	char line[256];
-
-	if (!result)
-		return;
-	snprintf(line, sizeof(line),
-		 "not all processes that hold the other ends of pipes and sockets, and locks of "
-		 "files, are known: %s",
-		 result == -ETIME   ? "the time was too short"
-		 : result == -E2BIG ? "there are too many"
-				    : strerror(-result));
-	session_notify(session, line);
-}
-
 /*
  * Recording ends at one moment for all sites. Disarming takes the kernel some milliseconds. During
  * that time it would still report ends of spans, but no longer all begins.

@@ -289,5 +289,7 @@ void warn_of_faults(struct session *session);
 /* At the begin: reports CPUs whose perf events the kernel refused. */
 void warn_of_events(struct session *session);
 void warn_of_early_stacks(struct session *session);
+/* At the end: `result` is that of enrich_halted_examine(). */
+void warn_of_holders(struct session *session, int result);
 
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Warnings of a capture that records less than the options request. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -365,4 +366,19 @@ void warn_after_arming(struct session *session)
 		warn_of_no_sites(session);
 	if (!session->options->command)
 		warn_of_names(session);
+}
+
+void warn_of_holders(struct session *session, int result)
+{
+	char line[256];
+
+	if (!result)
+		return;
+	snprintf(line, sizeof(line),
+		 "not all processes that hold the other ends of pipes and sockets, and locks of "
+		 "files, are known: %s",
+		 result == -ETIME   ? "the time was too short"
+		 : result == -E2BIG ? "there are too many"
+				    : strerror(-result));
+	session_notify(session, line);
 }

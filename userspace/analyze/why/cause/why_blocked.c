@@ -342,7 +342,7 @@ static struct why_verdict at_last_thread(struct why_walk *walk, struct why_block
 #define OWN_UNACCEPTED_TEXT                                                                        \
 	"it listens there itself, and has no other thread to accept the connection"
 
-/* Whether the server of a connection is the process of its client, which has one thread. */
+/* Whether the client and the server of a connection are one process, which has one thread. */
 static bool is_own_server(struct why_walk *walk, const struct why_blocked *blocked)
 {
 	const struct model_thread *threads = walk->model->threads.data;

@@ -43,7 +43,7 @@ uint32_t why_pressure(struct why_walk *walk, const struct why_blocked *blocked,
 /* The chain ends at this wait. The verdict's grade is at most blocked->grade. */
 struct why_verdict why_blocked_end(struct why_walk *walk, const struct why_blocked *blocked,
 				   enum why_cause cause, enum why_grade grade, uint32_t culprit);
-/* Whether a server waits for a client, or for the next request of one. */
+/* Whether the thread is a server that waits for a client, or for the client's next request. */
 bool why_blocked_serves(struct why_walk *walk, const struct why_blocked *blocked);
 /* The chain continues with another thread, for the same time. */
 struct why_verdict why_blocked_follow(struct why_walk *walk, const struct why_blocked *blocked,
@@ -114,8 +114,8 @@ struct why_verdict why_blocked_polled_device(struct why_walk *walk, struct why_b
 struct why_verdict why_blocked_as_earlier(const struct why_walk *walk,
 					  const struct why_blocked *blocked);
 
-/* What is known of the other end of a pipe or connection when the capture ends and the wait goes
- * on; in why_other_end.c. Undecided if it is not so. */
+/* These explain a wait that goes on when the capture ends by the state of the other end of the pipe
+ * or connection (why_other_end.c), or return WHY_UNDECIDED. */
 /* All processes that hold the other end, or the lock of the file, are stopped, recorded or not. */
 struct why_verdict why_blocked_at_stopped_holders(struct why_walk *walk,
 						  const struct why_blocked *blocked);

@@ -21,7 +21,8 @@ static size_t inode_len(const char *text)
 	return len + strspn(text + len, "0123456789");
 }
 
-/* Whether both are the same pipe or socket. Only an open wait has who holds its other end. */
+/* Whether both texts name the same pipe or socket. Only that of an open wait also names who holds
+ * the other end. */
 static bool is_same_inode(const char *a, const char *b)
 {
 	size_t len = inode_len(a);

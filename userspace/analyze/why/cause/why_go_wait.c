@@ -144,7 +144,7 @@ static struct why_verdict at_program(struct why_walk *walk, struct why_blocked *
 	}
 }
 
-/* Whether the program as a whole had nothing to run, and no client ended that. */
+/* Whether the program had no goroutine to run, and no client gave it one. */
 static bool is_unserved(const struct why_walk *walk, const struct why_part *part)
 {
 	return part->cause == WHY_IDLE &&

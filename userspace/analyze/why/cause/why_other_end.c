@@ -41,7 +41,7 @@ struct why_verdict why_blocked_at_gone(struct why_walk *walk, struct why_blocked
 	return why_blocked_end(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY, MODEL_NONE);
 }
 
-/* What arrives while the capture ends may be read at once. */
+/* The peer may be about to read what arrived just before the capture ended. */
 #define UNREAD_NS 100000000ull
 
 static bool is_long(const struct model_open_wait *wait)

@@ -30,7 +30,7 @@ static bool has_functions_of_ranks(const struct why_walk *walk, const struct mod
 	return why_is_of_ranks(functions, count);
 }
 
-/* Whether a process is a rank, as the stacks of its threads show, but in no collective. */
+/* Whether the stacks of a process's threads show that it is a rank, and none is in a collective. */
 static bool is_missing(struct why_walk *walk, uint32_t pid)
 {
 	const struct model *model = walk->model;
