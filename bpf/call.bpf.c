@@ -12,6 +12,7 @@
 #include "call_pair.bpf.h"
 #include "rate.bpf.h"
 #include "stack.h"
+#include "uprobe.bpf.h"
 #include "wait.h"
 
 __u64 call_faults;
@@ -159,8 +160,7 @@ static __always_inline int instant(struct entry *entry, struct pt_regs *ctx)
 	return 0;
 }
 
-SEC("uprobe.multi")
-int call_instant(struct pt_regs *ctx)
+UPROBE(call_instant)
 {
 	struct entry entry;
 
@@ -170,8 +170,7 @@ int call_instant(struct pt_regs *ctx)
 	return instant(&entry, ctx);
 }
 
-SEC("uprobe.multi")
-int call_inner(struct pt_regs *ctx)
+UPROBE(call_inner)
 {
 	struct entry entry;
 
@@ -200,8 +199,7 @@ static __always_inline void open_begin(const struct entry *entry, struct pt_regs
 	thread->depth = at + 1;
 }
 
-SEC("uprobe.multi")
-int call_enter(struct pt_regs *ctx)
+UPROBE(call_enter)
 {
 	struct waffle_call_slot *slot;
 	struct waffle_call_thread *thread;
@@ -283,22 +281,19 @@ static __always_inline int leave(struct pt_regs *ctx, __u64 popped, bool returne
 }
 
 /* After the return. */
-SEC("uretprobe.multi")
-int call_leave(struct pt_regs *ctx)
+URETPROBE(call_leave)
 {
 	return leave(ctx, RETURN_POPS, true);
 }
 
 /* At a return instruction: the stack pointer is what it was at the entry. */
-SEC("uprobe.multi")
-int call_ret(struct pt_regs *ctx)
+UPROBE(call_ret)
 {
 	return leave(ctx, 0, false);
 }
 
 /* The end of a pair, on whatever thread. */
-SEC("uprobe.multi")
-int call_end(struct pt_regs *ctx)
+UPROBE(call_end)
 {
 	struct waffle_call_slot *slot, *deferred;
 	struct waffle_pair_key key;
@@ -374,8 +369,7 @@ static __always_inline struct waffle_call_slot *entry_decided(struct entry *entr
 	return entry_fetch_program(entry, ctx) ? slot_decided(entry->thread, at) : NULL;
 }
 
-SEC("uprobe.multi")
-int call_accept(struct pt_regs *ctx)
+UPROBE(call_accept)
 {
 	struct waffle_call_slot *slot;
 	struct entry entry;
@@ -387,8 +381,7 @@ int call_accept(struct pt_regs *ctx)
 						   : entry_keep(&entry, ctx, slot, false);
 }
 
-SEC("uprobe.multi")
-int call_defer(struct pt_regs *ctx)
+UPROBE(call_defer)
 {
 	struct waffle_call_slot *slot;
 	struct entry entry;
@@ -409,8 +402,7 @@ int call_accept_point(void *ctx)
 
 /* ---- stacks ---- */
 
-SEC("uprobe.multi")
-int call_stacks_take(struct pt_regs *ctx)
+UPROBE(call_stacks_take)
 {
 	struct waffle_call_thread *thread = call_thread_get(bpf_get_current_task_btf());
 	struct waffle_call_slot *slot = slot_decided(thread, WAFFLE_CALL_AT_UPROBE);

@@ -12,6 +12,7 @@
 #include "deferred.bpf.h"
 #include "rate.bpf.h"
 #include "stack.h"
+#include "uprobe.bpf.h"
 
 __u64 rate_windows[WAFFLE_RATE_WINDOWS];
 
@@ -46,8 +47,7 @@ static __always_inline int site_stack(struct pt_regs *ctx, bool recorded)
 	return 0;
 }
 
-SEC("uprobe.multi")
-int filter_stack(struct pt_regs *ctx)
+UPROBE(filter_stack)
 {
 	return stack_emit(PT_REGS_PARM1(ctx), bpf_ktime_get_ns(), 0, WAFFLE_STACK_SITE);
 }
@@ -198,8 +198,7 @@ static __noinline int hit_reject(struct pt_regs *ctx, __u64 now)
 	return buffered;
 }
 
-SEC("uprobe.multi")
-int filter_hit(struct pt_regs *ctx)
+UPROBE(filter_hit)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u64 now;
@@ -213,8 +212,7 @@ int filter_hit(struct pt_regs *ctx)
 								      : hit_reject(ctx, now));
 }
 
-SEC("uprobe.multi")
-int filter_keep(struct pt_regs *ctx)
+UPROBE(filter_keep)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u64 now = bpf_ktime_get_ns();
@@ -232,8 +230,7 @@ int filter_keep(struct pt_regs *ctx)
 	return site_stack(ctx, span_keep(ctx, &open, task, now));
 }
 
-SEC("uprobe.multi")
-int filter_reject(struct pt_regs *ctx)
+UPROBE(filter_reject)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 
@@ -261,8 +258,7 @@ static __always_inline bool defer_place(struct waffle_open *open, const struct f
 	return true;
 }
 
-SEC("uprobe.multi")
-int filter_defer(struct pt_regs *ctx)
+UPROBE(filter_defer)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u64 now = bpf_ktime_get_ns(), id = PT_REGS_PARM1(ctx);
@@ -316,8 +312,7 @@ static __noinline void buffered_end(struct pt_regs *ctx, struct waffle_open *ope
 		child_add_end(ctx, buffer, &verdict, task, now, open->position);
 }
 
-SEC("uprobe.multi")
-int filter_end(struct pt_regs *ctx)
+UPROBE(filter_end)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u64 id = PT_REGS_PARM1(ctx), now;
@@ -495,14 +490,12 @@ static __noinline int discard(struct pt_regs *ctx)
 	return 0;
 }
 
-SEC("uprobe.multi")
-int filter_release(struct pt_regs *ctx)
+UPROBE(filter_release)
 {
 	return rate_take(bpf_ktime_get_ns()) ? release(ctx) : discard(ctx);
 }
 
-SEC("uprobe.multi")
-int filter_discard(struct pt_regs *ctx)
+UPROBE(filter_discard)
 {
 	return discard(ctx);
 }

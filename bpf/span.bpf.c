@@ -6,17 +6,16 @@
  */
 #include "vmlinux.h"
 #include "emit.bpf.h"
+#include "uprobe.bpf.h"
 
-SEC("uprobe.multi")
-int hit(struct pt_regs *ctx)
+UPROBE(hit)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 
 	return wanted(task) ? hit_emit(ctx, task, 0) : 0;
 }
 
-SEC("uprobe.multi")
-int span_end(struct pt_regs *ctx)
+UPROBE(span_end)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 
@@ -26,8 +25,7 @@ int span_end(struct pt_regs *ctx)
 /* The probe "ring" of libwaffle (usdt/ring/tracer.h). If this record finds no room, the thread hits
  * the probe again. So it is not counted. The tracer is woken, since until it has mapped the ring,
  * the thread's hits take the slow way through the kernel. */
-SEC("uprobe.multi")
-int ring_made(struct pt_regs *ctx)
+UPROBE(ring_made)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 cpu = bpf_get_smp_processor_id();

@@ -5,6 +5,7 @@
 #include "emit.bpf.h"
 #include "python_thread.bpf.h"
 #include "thread_storage.bpf.h"
+#include "uprobe.bpf.h"
 
 #define WAFFLE_UNWIND_READ(context, word, address)                                                 \
 	bpf_probe_read_user(word, sizeof(__u64), (void *)(address))
@@ -478,8 +479,7 @@ __noinline int stack_fork(__u32 parent, __u32 child)
 }
 
 /* A site whose stacks are requested, without a filter: see span.bpf.c. */
-SEC("uprobe.multi")
-int hit_stack(struct pt_regs *ctx)
+UPROBE(hit_stack)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u64 now;

@@ -6,11 +6,13 @@
 #include "stack.h"
 #include "thread_name.bpf.h"
 #include "thread_storage.bpf.h"
+#include "uprobe.bpf.h"
 #include "wait.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 const volatile struct waffle_config config = {};
+const volatile bool never = false;
 
 __u64 tgid_bits[WAFFLE_TGID_WORDS];
 __u64 fault_cpus[WAFFLE_CPU_WORDS];
@@ -34,6 +36,7 @@ struct rings_map rings SEC(".maps");
 struct stacks_map stacks SEC(".maps");
 struct stack_scratches_map stack_scratches SEC(".maps");
 struct wait_sites_map wait_sites SEC(".maps");
+struct no_programs_map no_programs SEC(".maps");
 
 __noinline int stack_hash(struct stack_scratch *scratch, __u32 count)
 {
