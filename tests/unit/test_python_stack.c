@@ -226,6 +226,33 @@ static void test_a_process_without_python_has_none(void **state)
 	mappings_free(&mappings);
 }
 
+/* What is found in a process that has mapped nothing but a program's code. */
+static struct python found_in(char *path)
+{
+	struct mapping mapping = {.start = 0x1000, .end = 0x2000, .executable = true, .path = path};
+	struct mappings mappings = {.list = {.data = &mapping, .len = 1}};
+	struct python python;
+	struct image image;
+
+	assert_int_equal(image_open(&image, getpid()), 0);
+	assert_int_equal(python_find(&python, &image, getpid(), &mappings, false), 0);
+	image_close(&image);
+	return python;
+}
+
+static void test_an_old_interpreter_is_known_by_its_name_and_not_supported(void **state)
+{
+	(void)state;
+	assert_true(found_in("/nowhere/bin/python2.7").found);
+	assert_int_equal(found_in("/nowhere/bin/python2.7").kernel.version, 0x02070000);
+	assert_int_equal(found_in("/nowhere/libpython3.6m.so.1.0").kernel.version, 0x03060000);
+	assert_true(!found_in("/nowhere/bin/python3.6").kernel.runtime);
+	assert_false(found_in("/nowhere/bin/python3.7").found);
+	assert_false(found_in("/nowhere/bin/python3.10").found);
+	assert_false(found_in("/nowhere/python2.70").found);
+	assert_false(found_in("/nowhere/pythonic").found);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -235,6 +262,7 @@ int main(void)
 		cmocka_unit_test(test_a_line_that_is_too_far_is_none),
 		cmocka_unit_test(test_a_name_of_any_characters_is_whole_and_utf8),
 		cmocka_unit_test(test_a_process_without_python_has_none),
+		cmocka_unit_test(test_an_old_interpreter_is_known_by_its_name_and_not_supported),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 #include "target/process/python.h"
 
 #include <gelf.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "target/dwarf/unwind.h"
@@ -299,11 +300,25 @@ static int file_has_python(struct python *python, const struct image *image, pid
 	return 1;
 }
 
-static bool has_name(const struct mapping *mapping)
+static const char *name_of(const struct mapping *mapping)
 {
 	const char *slash = strrchr(mapping->path, '/');
 
 	return strstr(slash ? slash : mapping->path, "python");
+}
+
+/* An interpreter before 3.7 has no _PyRuntime, so only the name of its file shows it. 0: it is
+ * none. */
+static uint32_t old_version(const struct mapping *mapping)
+{
+	const char *name = mapping->executable ? name_of(mapping) : NULL;
+	unsigned major, minor;
+	int len;
+
+	if (!name || sscanf(name, "python%1u.%1u%n", &major, &minor, &len) != 2 ||
+	    (name[len] >= '0' && name[len] <= '9') || major > 3 || (major == 3 && minor > 6))
+		return 0;
+	return major << 24 | minor << 16;
 }
 
 int python_find(struct python *python, const struct image *image, pid_t pid,
@@ -314,7 +329,7 @@ int python_find(struct python *python, const struct image *image, pid_t pid,
 	*python = (struct python){0};
 	for (size_t i = 0; i < mappings->list.len; i++) {
 		const struct mapping *mapping = &mappings->list.data[i];
-		int found = named && !has_name(mapping)
+		int found = named && !name_of(mapping)
 				    ? 0
 				    : file_has_python(python, image, pid, mapping);
 
@@ -322,6 +337,9 @@ int python_find(struct python *python, const struct image *image, pid_t pid,
 			return 0;
 		if (found < 0)
 			result = found;
+		else if (old_version(mapping))
+			*python = (struct python){.found = true,
+						  .kernel.version = old_version(mapping)};
 	}
 	return result;
 }
