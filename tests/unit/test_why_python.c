@@ -105,6 +105,26 @@ static void test_interpreter_lock_is_known_by_its_variable(void **state)
 	done(&capture, why);
 }
 
+/* It gave the lock back before it waited in poll(), and took it only at the end. */
+static void test_a_waker_that_waited_without_the_interpreter_lock_did_not_keep_it(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	named(&capture, 13, CAPTURE_PID, "poller");
+	gets(&capture, 1007, 3, 0, 13, 0, 0, 0);
+	waits(&capture, 1015, 3, 13, 0, S, NR_POLL, 0, 1, 0);
+	waits(&capture, 1020, 1, 11, 0, S, NR_FUTEX, GIL, FUTEX_COND, 0);
+	gets(&capture, 1190, 3, 0, 13, 0, 1190, HARD);
+	gets(&capture, 1200, 1, 0, 11, 13, 1200, 0);
+	capture_end(&capture, 1210, 11, 1);
+	why = ask_python(&capture, &known);
+	check_part(why, 0, "gil", 180, 12, "likely", GIL_TEXT);
+	done(&capture, why);
+}
+
 static void test_both_futexes_of_the_interpreter_lock_are_one_cause(void **state)
 {
 	struct capture capture;
@@ -213,6 +233,8 @@ int main(void)
 			test_timeout_that_nobody_cut_short_is_a_timer_not_the_interpreter_lock),
 		cmocka_unit_test(test_event_that_a_thread_sets_without_the_lock_is_its_work),
 		cmocka_unit_test(test_interpreter_lock_is_known_by_its_variable),
+		cmocka_unit_test(
+			test_a_waker_that_waited_without_the_interpreter_lock_did_not_keep_it),
 		cmocka_unit_test(test_both_futexes_of_the_interpreter_lock_are_one_cause),
 		cmocka_unit_test(
 			test_without_the_variable_a_timed_wait_is_likely_the_interpreter_lock),

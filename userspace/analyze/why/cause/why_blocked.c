@@ -585,6 +585,8 @@ static struct why_verdict by_kind(struct why_walk *walk, struct why_blocked *blo
 		return verdict;
 	if (blocked->waker.interrupt)
 		return why_blocked_interrupted(walk, blocked);
+	if (blocked->kind == WAIT_GIL)
+		why_blocked_find_holder(walk, blocked);
 	return why_blocked_woken_by(walk, blocked, why_blocked_grade_of_waker(walk, blocked));
 }
 

@@ -91,6 +91,9 @@ struct why_verdict why_blocked_interrupted(struct why_walk *walk, struct why_blo
 /* Explains a futex wait that nobody is known to have ended: its timeout expired, or the holder of
  * Python's lock released it just when the thread checked. */
 struct why_verdict why_blocked_timeout(struct why_walk *walk, struct why_blocked *blocked);
+/* The waker of a wait for the GIL may itself have waited for something else nearly all the time,
+ * without the GIL. Then the thread that ran meanwhile becomes the waker. */
+void why_blocked_find_holder(struct why_walk *walk, struct why_blocked *blocked);
 
 /* Whether a thread of a program ended the wait. It released something, such as a lock. A device's
  * interrupt, or a kernel thread on its behalf, ends a wait for the device. */

@@ -71,6 +71,25 @@ static bool may_be_gil(const struct why_blocked *blocked)
 		blocked->interval->to_ts - blocked->interval->from_ts <= SWITCH_INTERVAL_MAX_NS);
 }
 
+/* A waker that runs for less than this part of a wait had the GIL only at its end. */
+#define HOLDER_PARTS 4
+
+void why_blocked_find_holder(struct why_walk *walk, struct why_blocked *blocked)
+{
+	uint64_t ns = blocked->to - blocked->from;
+	uint32_t holder;
+
+	if (!may_be_gil(blocked) || blocked->waker.interrupt ||
+	    ran_ns(walk, blocked->waker.thread, blocked->from, blocked->to) >= ns / HOLDER_PARTS)
+		return;
+	holder = gil_holder(walk, blocked);
+	if (holder == MODEL_NONE || why_walk_is_on_path(walk, holder) ||
+	    ran_ns(walk, holder, blocked->from, blocked->to) < ns / 2)
+		return;
+	blocked->waker = (struct why_waker){.thread = holder, .inferred = true};
+	blocked->grade = why_grade_least(blocked->grade, WHY_GRADE_LIKELY);
+}
+
 struct why_verdict why_blocked_timeout(struct why_walk *walk, struct why_blocked *blocked)
 {
 	uint32_t holder = may_be_gil(blocked) ? gil_holder(walk, blocked) : MODEL_NONE;
