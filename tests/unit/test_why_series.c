@@ -364,6 +364,9 @@ static void test_a_loop_woken_for_another_request_waits_on(void **state)
 	}
 }
 
+#define MISSED                                                                                     \
+	"woken for another request; what this one waited for may have come while it was awake"
+
 /* The last wake-up is a client's, with another request. What the first one waited for comes while
  * the loop serves that one, and wakes nobody. */
 static void test_what_comes_while_a_loop_serves_another_request_is_not_the_clients(void **state)
@@ -392,7 +395,7 @@ static void test_what_comes_while_a_loop_serves_another_request_is_not_the_clien
 		if (answers)
 			check_part(why, 0, "user-work", 19 * MS - 10, 40, "likely", "");
 		else
-			check_part(why, 0, "unknown", 19 * MS - 10, 0, "unknown", "");
+			check_part(why, 0, "unknown", 19 * MS - 10, 0, "unknown", MISSED);
 		done(&capture, why);
 	}
 }
@@ -422,7 +425,7 @@ static void test_a_request_that_ends_another_one_is_followed(void **state)
 		capture_end(&capture, 26 * MS, 11, 1);
 		why = ask(&capture, 27 * MS, &(struct why_query){.name = "HTTP GET", .slowest = 1});
 		if (others)
-			check_part(why, 0, "unknown", 19 * MS - 10, 0, "unknown", "");
+			check_part(why, 0, "unknown", 19 * MS - 10, 0, "unknown", MISSED);
 		else
 			check_part(why, 0, "user-work", 19 * MS - 10, 30, "likely", "");
 		done(&capture, why);
@@ -457,7 +460,7 @@ static void test_a_worker_that_ran_meanwhile_counts_if_the_loop_woke_it(void **s
 		if (handed)
 			check_part(why, 0, "user-work", 16 * MS - 10, 13, "likely", "");
 		else
-			check_part(why, 0, "unknown", 16 * MS - 10, 0, "unknown", "");
+			check_part(why, 0, "unknown", 16 * MS - 10, 0, "unknown", MISSED);
 		assert_int_equal(first_step(why, 0)->wakes, 2);
 		done(&capture, why);
 	}

@@ -659,9 +659,10 @@ static void end_missed(struct why_walk *walk, struct why_blocked *blocked, struc
 
 static struct why_verdict at_missed(struct why_walk *walk, struct why_blocked *blocked)
 {
-	if (blocked->waker.thread == MODEL_NONE)
-		return why_blocked_end(walk, blocked, WHY_UNKNOWN, WHY_GRADE_UNKNOWN, MODEL_NONE);
-	return why_blocked_follow(walk, blocked, blocked->waker.thread, WHY_GRADE_LIKELY);
+	if (blocked->waker.thread != MODEL_NONE)
+		return why_blocked_follow(walk, blocked, blocked->waker.thread, WHY_GRADE_LIKELY);
+	blocked->object = walk->path[walk->depth - 1].meaning; /* MISSED_TEXT */
+	return why_blocked_end(walk, blocked, WHY_UNKNOWN, WHY_GRADE_UNKNOWN, MODEL_NONE);
 }
 
 #define QUEUED_TEXT "queued behind another request, which was answered first"
