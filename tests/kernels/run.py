@@ -28,6 +28,8 @@ CACHE = BUILD / "kernels"
 BOOT_LIMIT_S = 1200
 # Only these are tried; none: all of them.
 CHECKS = os.environ.get("CHECKS", "").split()
+# More of the kernel's command line, such as preempt=full.
+PARAMETERS = os.environ.get("PARAMETERS", "")
 
 # What is tried: a name, and the suites to take the newest kernel from, the first that has one
 # (fetch.sh).
@@ -177,10 +179,10 @@ def make_disks():
 
 def boot(vmlinuz, initramfs, log):
     """Runs the guest to its end, or to the limit; returns what its console said and the disk with
-    its captures. The kernel preempts wherever it can, as programs at uprobes must bear it."""
+    its captures."""
     disk, captures = make_disks()
     command = [*QEMU.format(disk=disk, out=captures).split(), "-kernel", vmlinuz, "-initrd", initramfs,
-               "-append", "console=ttyS0 panic=-1 oops=panic preempt=full quiet no_timer_check"]
+               "-append", "console=ttyS0 panic=-1 oops=panic quiet no_timer_check " + PARAMETERS]
     with open(log, "wb") as out:
         try:
             subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
