@@ -341,6 +341,42 @@ def test_a_deadlock_of_python_shows_though_other_threads_go_on(waffle, start, py
     assert answer["instances"][0]["thread"]["tid"] in [wait["thread"]["tid"] for wait in stuck]
 
 
+BEATS = """
+import threading, time
+def beat():
+    while True:
+        time.sleep(0.01)
+threading.Thread(target=beat, daemon=True).start()
+"""
+POOL = BEATS + """
+import concurrent.futures
+pool = concurrent.futures.ThreadPoolExecutor(2)
+def part():
+    pass
+def job():
+    pool.submit(part).result()
+jobs = [pool.submit(job) for _ in range(8)]
+time.sleep(0.2)
+print("ready", flush=True)
+jobs[0].result()
+"""
+
+
+@pytest.mark.parametrize("python", interpreters())
+def test_jobs_that_wait_for_the_queue_of_their_own_full_pool_may_be_in_a_deadlock(waffle, start, tmp_path, python):
+    (tmp_path / "pool.py").write_text(POOL)
+    program = start(python, tmp_path / "pool.py")
+    program.until("ready")
+    path = waffle.path()
+    waffle.ok("attach", "--pid", program.pid, "--duration", "300ms", "-o", path, "--no-report", "--stacks", "sched")
+    said = r"may be a deadlock: all 2 threads of a ThreadPoolExecutor, such as .*, have jobs that wait for others"
+    text = waffle.ok("why", path).stdout
+    assert re.match(said + r" in job \(pool.py:\d+\); a job in the queue", text), text
+    answer = asker(waffle)(path)
+    stuck = [wait["thread"]["tid"] for wait in answer["open_waits"] if wait["stuck"]]
+    assert len(stuck) == 2 and answer["instances"][0]["thread"]["tid"] in stuck
+
+
 SERVER = """
 import socket
 listener = socket.create_server(("127.0.0.1", 0))
@@ -819,9 +855,11 @@ child.wait()
 """
 
 
-def test_a_process_that_waits_for_its_child_and_never_reads_may_be_in_a_deadlock(waffle, start):
+@pytest.mark.parametrize("beside", ("", BEATS), ids=("alone", "beside another thread"))
+def test_a_process_that_waits_for_its_child_and_never_reads_may_be_in_a_deadlock(waffle, start, beside):
     """The manual of Popen.wait() warns of this one."""
-    text_of_deadlock_with_cat(waffle, start, WAITS_BEFORE_IT_READS)
+    text = text_of_deadlock_with_cat(waffle, start, beside + WAITS_BEFORE_IT_READS)
+    assert ("another thread of these processes" in text.splitlines()[0]) == bool(beside)
 
 
 HOLDER_DIED = """

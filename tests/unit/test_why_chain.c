@@ -82,6 +82,29 @@ static void test_wait_for_a_process_is_what_the_process_did(void **state)
 	done(&capture, why);
 }
 
+/* Thread 11 waits for process 20, and that for process 60, which is not recorded. */
+static void test_who_awaits_the_end_of_a_process_is_named_if_it_is_another_one(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	named(&capture, 20, 20, "child");
+	waits(&capture, 1020, 1, 11, 0, S, NR_READ, 5, 0, 0);
+	gets(&capture, 1025, 2, 0, 20, 11, 1025, 0);
+	waits(&capture, 1040, 2, 20, 0, S, NR_WAIT4, 60, 0, 0);
+	gets(&capture, 1140, 2, 0, 20, 60, 1140, 0);
+	gets(&capture, 1150, 1, 0, 11, 20, 1150, 0);
+	waits(&capture, 1160, 1, 11, 0, S, NR_WAIT4, 61, 0, 0);
+	gets(&capture, 1200, 1, 0, 11, 61, 1200, 0);
+	capture_end(&capture, 1210, 11, 1);
+	why = ask_span(&capture, 1300);
+	check_part(why, 0, "process-exit", 100, 60, "likely", "awaited by child (20)");
+	check_part(why, 1, "process-exit", 40, 61, "likely", "");
+	done(&capture, why);
+}
+
 /* Outside of a system call, a thread that wakes another one looks like an interrupt. */
 static void test_a_child_that_a_signal_ends_is_no_interrupt(void **state)
 {
@@ -590,6 +613,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_chain_of_three_threads_ends_at_the_last_one),
 		cmocka_unit_test(test_wait_for_a_process_is_what_the_process_did),
+		cmocka_unit_test(
+			test_who_awaits_the_end_of_a_process_is_named_if_it_is_another_one),
 		cmocka_unit_test(test_a_child_that_a_signal_ends_is_no_interrupt),
 		cmocka_unit_test(test_pipe_of_a_recorded_process_is_followed),
 		cmocka_unit_test(test_two_causes_are_ranked_by_their_time),

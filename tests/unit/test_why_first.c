@@ -435,6 +435,7 @@ struct resting {
 	uint32_t rest_waker; /* 0: its own timer */
 	int call;
 	uint32_t waker; /* 0: its own timer */
+	bool found;     /* the user gave a name, not the number of the process */
 };
 
 #define RESTS 20
@@ -447,6 +448,8 @@ static uint32_t explained_at_rest(const struct resting *resting)
 	uint64_t ts = CAPTURE_START + 3, end_ts = ts + 8 * MS - 1000;
 
 	begin(&capture, 1);
+	if (resting->found)
+		found(&capture, 10);
 	named(&capture, 11, 10, "page");
 	gets(&capture, CAPTURE_START, 2, 0, 40, 0, 0, 0);
 	gets(&capture, CAPTURE_START, 1, 0, 10, 0, 0, 0);
@@ -473,15 +476,19 @@ static uint32_t explained_at_rest(const struct resting *resting)
 static void test_a_thread_that_is_held_up_comes_before_one_that_only_rests(void **state)
 {
 	(void)state;
-	assert_int_equal(explained_at_rest(&(struct resting){NR_NANOSLEEP, 0, NR_READ, 40}), 11);
+	assert_int_equal(explained_at_rest(&(struct resting){NR_NANOSLEEP, 0, NR_READ, 40, false}),
+			 11);
+	assert_int_equal(explained_at_rest(&(struct resting){NR_NANOSLEEP, 0, NR_READ, 40, true}),
+			 11);
 	/* It rests as well, has nothing to do, or waits for the one that sleeps. */
-	assert_int_equal(explained_at_rest(&(struct resting){NR_NANOSLEEP, 0, NR_NANOSLEEP, 0}),
+	assert_int_equal(
+		explained_at_rest(&(struct resting){NR_NANOSLEEP, 0, NR_NANOSLEEP, 0, false}), 10);
+	assert_int_equal(
+		explained_at_rest(&(struct resting){NR_NANOSLEEP, 0, NR_EPOLL_WAIT, 0, false}), 10);
+	assert_int_equal(explained_at_rest(&(struct resting){NR_NANOSLEEP, 0, NR_READ, 10, false}),
 			 10);
-	assert_int_equal(explained_at_rest(&(struct resting){NR_NANOSLEEP, 0, NR_EPOLL_WAIT, 0}),
-			 10);
-	assert_int_equal(explained_at_rest(&(struct resting){NR_NANOSLEEP, 0, NR_READ, 10}), 10);
 	/* The busiest one is held up itself. */
-	assert_int_equal(explained_at_rest(&(struct resting){NR_READ, 40, NR_READ, 40}), 10);
+	assert_int_equal(explained_at_rest(&(struct resting){NR_READ, 40, NR_READ, 40, false}), 10);
 }
 
 int main(void)

@@ -28,8 +28,9 @@ struct pool_case {
 	struct stack_frame frames[2][3];
 	uint64_t idle_ns; /* for which thread 12 waits, at a futex; the same stack shows for what */
 	bool lost;        /* records were lost */
-	const char *third; /* the name of thread 13, of which no stack is known; NULL: it is not
-			      there */
+	const char *third;   /* the name of thread 13, of which no stack is known; NULL: it is not
+				there */
+	const char *manager; /* what is said of one; NULL: it is not looked at */
 };
 
 static void frames_of(void *arg, uint32_t stack, stack_frame_fn each, void *each_arg)
@@ -90,6 +91,9 @@ static void explain(struct pool_case *of, const char *expected)
 	capture_end(&capture, 101000, 10, 1);
 	why = ask(&capture, 102000, &(struct why_query){.name = "step", .names = &names});
 	assert_string_equal(strtab_get(why->texts, why->instances.data[0].full_pool), expected);
+	if (of->manager)
+		assert_string_equal(strtab_get(why->texts, why->instances.data[0].manager),
+				    of->manager);
 	done(&capture, why);
 }
 
@@ -177,6 +181,25 @@ static void test_executor_has_no_job_if_it_has_called_no_function_of_python(void
 	explain(&of, "");
 }
 
+static void test_a_thread_of_a_manager_is_no_thread_of_its_client(void **state)
+{
+	struct pool_case of = {
+		.frames = {{{.function = "read"},
+			    {.function = "Server.serve_client",
+			     .module = "[python]",
+			     .file = "/usr/lib/python3.11/multiprocessing/managers.py"},
+			    {.function = "Thread.run", .module = "[python]"}}},
+		.idle_ns = 90000,
+		.manager = "node (11) is a thread of a multiprocessing manager, and has the name "
+			   "of the client that it serves"};
+
+	(void)state;
+	explain(&of, "");
+	of.frames[0][1].file = "/srv/managers.py";
+	of.manager = "";
+	explain(&of, "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -184,6 +207,7 @@ int main(void)
 		cmocka_unit_test(test_pool_may_have_one_thread),
 		cmocka_unit_test(test_threads_of_unknown_pools_are_not_counted),
 		cmocka_unit_test(test_thread_without_stacks_may_be_an_idle_one_of_the_pool),
+		cmocka_unit_test(test_a_thread_of_a_manager_is_no_thread_of_its_client),
 		cmocka_unit_test(test_executor_has_no_job_if_it_has_called_no_function_of_python),
 	};
 

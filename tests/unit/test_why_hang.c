@@ -243,6 +243,7 @@ static void test_the_owner_is_to_blame_if_its_own_wait_is_unknown(void **state)
 		.module = "/usr/bin/python3.11"                                                    \
 	}
 #define THREADING "/usr/lib/python3.11/threading.py"
+#define FUTURES "/usr/lib/python3.11/concurrent/futures/"
 
 /* Stack number n is the n-th row, innermost first. */
 static const struct stack_frame stacks[][3] = {
@@ -278,6 +279,12 @@ static const struct stack_frame stacks[][3] = {
 	{NATIVE("pthread_cond_timedwait"), NATIVE("MDL_wait::timed_wait(…)")},
 	{NATIVE("pthread_cond_wait"), NATIVE("c10d::Reducer::finalize_backward()")},
 	{NATIVE("pthread_cond_wait"), NATIVE("c10d::ProcessGroupGloo::runLoop(int)")},
+	{PYTHON("Future.result", FUTURES "_base.py"), PYTHON("settle", "/srv/app.py"),
+	 PYTHON("_worker", FUTURES "thread.py")},
+	{NATIVE("_queue_SimpleQueue_get"), PYTHON("_worker", FUTURES "thread.py")},
+	{NATIVE("read"), PYTHON("settle", "/srv/app.py"), PYTHON("_worker", FUTURES "thread.py")},
+	{NATIVE("epoll_wait"),
+	 PYTHON("BaseEventLoop.run_forever", "/usr/lib/python3.11/asyncio/base_events.py")},
 };
 enum {
 	SLEEPS,
@@ -302,7 +309,11 @@ enum {
 	MUTEX,
 	METADATA,
 	RANKS,
-	RANK_LOOP
+	RANK_LOOP,
+	POOL_WAITS,
+	POOL_IDLE,
+	POOL_WORKS,
+	LOOP,
 };
 
 static void frames(void *arg, uint32_t stack, stack_frame_fn each, void *each_arg)
@@ -719,6 +730,67 @@ static char *text_of(const struct capture *capture,
 	why_hangs_free(&hangs);
 	assert_int_equal(fclose(out), 0);
 	return text;
+}
+
+/* What is said first of threads 10 to 13, and how many of them are stuck. */
+static void check_pool(const uint32_t ways[THREADS], uint32_t expected, const char *begin)
+{
+	struct capture capture;
+	struct why_hangs hangs;
+	uint32_t stuck = 0;
+	char *text;
+
+	ways_add(&capture, ways, false);
+	capture_load(&capture, end_ts);
+	why_hangs_find(&hangs, capture.model, &names);
+	for (size_t i = 0; i < hangs.waits.len; i++)
+		stuck += hangs.waits.data[i].stuck;
+	assert_int_equal(stuck, expected);
+	why_hangs_free(&hangs);
+	text = text_of(&capture, hang_print_deadlocks);
+	assert_int_equal(strncmp(text, begin, strlen(begin)), 0);
+	assert_true(*begin || !*text);
+	free(text);
+	capture_free(&capture);
+}
+
+static void test_jobs_that_all_wait_for_others_of_their_pool_may_be_in_a_deadlock(void **state)
+{
+	static const struct {
+		uint32_t ways[THREADS], stuck;
+		const char *begin;
+	} rows[] = {
+		{{PY_WAIT, POOL_WAITS, POOL_WAITS, PY_WAIT},
+		 2,
+		 "may be a deadlock: all 2 threads of a ThreadPoolExecutor, such as t (thread 11), "
+		 "have "
+		 "jobs "
+		 "that wait for others; a job in the queue of the same pool has no thread left to "
+		 "do "
+		 "it\n"},
+		{{PY_WAIT, POOL_WAITS, PY_WAIT, PY_WAIT},
+		 1,
+		 "may be a deadlock: the only thread of a ThreadPoolExecutor, t (thread 11), has a "
+		 "job "
+		 "that "
+		 "waits for another one; a job in the queue of the same pool has no thread left to "
+		 "do it\n"},
+		/* Another thread may do what they wait for. */
+		{{PY_WAIT, POOL_WAITS, POOL_WAITS, POOL_IDLE},
+		 0,
+		 "may be a deadlock: all 4 threads"},
+		{{PY_WAIT, POOL_WAITS, POOL_WAITS, POOL_WORKS},
+		 0,
+		 "may be a deadlock: all 4 threads"},
+		{{PY_WAIT, POOL_WAITS, POOL_WAITS, LOOP}, 0, "may be a deadlock: all 4 threads"},
+		{{PY_WAIT, POOL_WAITS, POOL_WAITS, SLEEPS}, 0, ""},
+	};
+
+	(void)state;
+	end_ts = 300000000;
+	for (size_t i = 0; i < LENGTH(rows); i++)
+		check_pool(rows[i].ways, rows[i].stuck, rows[i].begin);
+	end_ts = END_TS;
 }
 
 static bool print_waits(const struct why_hangs *hangs, const struct hang_view *view, FILE *out)
@@ -1676,8 +1748,10 @@ static void end_waits_add(struct capture *capture, const struct end_wait waits[2
 #define WRITTEN_BY_20 "write end of process 20, t"
 #define READ_BY_10 "read end of process 10, t"
 
+#define WRITTEN_BY_10 "write end of process 10, t"
+
 /* Processes wait for each other if each has what the other one waits for, nobody else has it, and
- * neither has another thread or a timeout. */
+ * neither has a timeout, nor another thread, unless a pipe is full that this one does not read. */
 static void test_processes_may_wait_for_each_other_at_files(void **state)
 {
 	static const struct {
@@ -1718,6 +1792,19 @@ static void test_processes_may_wait_for_each_other_at_files(void **state)
 		 0,
 		 ""},
 		{{{NR_FLOCK, LOCKED_BY_20, 0, 0}, {NR_FLOCK, LOCKED_BY_10, 0, 0}}, true, 0, ""},
+		{{{NR_WRITE, READ_BY_20, 0, 0}, {NR_READ, WRITTEN_BY_10, 0, 0}},
+		 true,
+		 1,
+		 "may be a deadlock: t (10) → t (20) → t (10): each waits for the next one, at a "
+		 "pipe, for a lock or for its exit; only a signal or another thread of these "
+		 "processes can end that\n"},
+		{{{NR_READ, WRITTEN_BY_20, 0, 0}, {NR_WRITE, READ_BY_10, 0, 0}},
+		 true,
+		 1,
+		 "may be "},
+		{{{NR_WAIT4, "", 0, 0}, {NR_WRITE, READ_BY_10, 0, 0}}, true, 1, "may be "},
+		/* The other thread of 20 may be the one that writes. */
+		{{{NR_READ, WRITTEN_BY_20, 0, 0}, {NR_READ, WRITTEN_BY_10, 0, 0}}, true, 0, ""},
 		/* Sockets may have a timeout. */
 		{{{NR_READ, "unix, other end of process 20, t", 0, 0},
 		  {NR_READ, "unix, other end of process 10, t", 0, 0}},
@@ -2372,6 +2459,8 @@ static void test_the_only_session_idle_in_a_transaction_may_hold_a_lock(void **s
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			test_jobs_that_all_wait_for_others_of_their_pool_may_be_in_a_deadlock),
 		cmocka_unit_test(test_cycles_are_found_and_come_first),
 		cmocka_unit_test(test_a_read_write_lock_needs_a_function_that_says_so),
 		cmocka_unit_test(test_the_chain_of_a_deadlock_ends_in_its_cycle),

@@ -416,17 +416,17 @@ static void test_a_lock_of_mariadb_is_known_by_the_call_of_its_engine(void **sta
 }
 
 /* Thread 11 waits five times for 10 ms, and each time another thread wakes it, which has run until
- * then. The waits have these stacks, 0: none. That of the last wake-up may show a lock. */
-static void begin_turns(struct capture *capture, const uint32_t *stacks, bool releases)
+ * then. The waits have these stacks, 0: none. That of the last wake-up may have two functions. */
+static void begin_turns(struct capture *capture, const uint32_t *stacks, const char *const *release)
 {
-	static const char *const release[] = {"ProcLockWakeup (x.c:1)", "LockRelease (x.c:1)"};
 	static const char *const row[] = {"ProcSleep (x.c:1)", "heap_update (x.c:1)"};
 	static const char *const other[] = {"WaitLatch (x.c:1)"};
 
 	begin(capture);
 	deep_stack(capture, 2, row, 2);
 	deep_stack(capture, 3, other, 1);
-	deep_stack(capture, 4, release, 2);
+	if (release)
+		deep_stack(capture, 4, release, 2);
 	object(capture, "anon_inode:[signalfd]", "");
 	for (uint32_t i = 0; i < 5; i++) {
 		named(capture, 12 + i, CAPTURE_PID, (const char[]){'a' + (char)i, 0});
@@ -442,7 +442,7 @@ static void begin_turns(struct capture *capture, const uint32_t *stacks, bool re
 							       .object = 1,
 							       .user_stack = stacks[i]});
 	}
-	if (releases)
+	if (release)
 		capture_add(capture,
 			    &(struct waffle_rec_wake){.rec = {51 * MS, 16, WAFFLE_REC_WAKE, 0},
 						      .woken_tid = 11,
@@ -452,14 +452,15 @@ static void begin_turns(struct capture *capture, const uint32_t *stacks, bool re
 /* One lock whose holders do different things may be in no cause of its own. */
 static void test_waits_without_a_stack_are_for_the_lock_that_others_show(void **state)
 {
+	static const char *const release[] = {"ProcLockWakeup (x.c:1)", "LockRelease (x.c:1)"};
 	static const struct {
 		uint32_t stacks[5];
 		uint64_t ms;
-		bool releases;
+		const char *const *release;
 	} rows[] = {
-		{{2, 2, 2, 0, 0}, 50, false}, {{2, 2, 2, 0, 0}, 50, true},
-		{{2, 2, 0, 0, 0}, 20, false}, {{2, 2, 2, 3, 0}, 30, false},
-		{{3, 3, 3, 0, 0}, 0, false},
+		{{2, 2, 2, 0, 0}, 50, NULL}, {{2, 2, 2, 0, 0}, 50, release},
+		{{2, 2, 0, 0, 0}, 20, NULL}, {{2, 2, 2, 3, 0}, 30, NULL},
+		{{3, 3, 3, 0, 0}, 0, NULL},
 	};
 
 	(void)state;
@@ -468,7 +469,7 @@ static void test_waits_without_a_stack_are_for_the_lock_that_others_show(void **
 		struct capture capture;
 		struct why *why;
 
-		begin_turns(&capture, rows[i].stacks, rows[i].releases);
+		begin_turns(&capture, rows[i].stacks, rows[i].release);
 		why = ask_named(&capture, 51, &names);
 		assert_int_equal(why->instances.data[0].lock_count, rows[i].ms != 0);
 		if (rows[i].ms) {
@@ -479,6 +480,35 @@ static void test_waits_without_a_stack_are_for_the_lock_that_others_show(void **
 		if (rows[i].ms == 50)
 			check_why_text(why, "  in waits for locks: 100.0 % the lock of a row in "
 					    "PostgreSQL\n");
+		done_named(&capture, why, names);
+	}
+}
+
+static void test_who_releases_a_lock_shows_which_it_was_if_the_wait_has_no_stack(void **state)
+{
+	static const char *const grants[] = {"MDL_wait::set_status (x.cc:1)",
+					     "MDL_lock::reschedule_waiters (x.cc:1)"};
+	static const char *const kills[] = {"MDL_wait::set_status (x.cc:1)",
+					    "kill_one_thread (x.cc:1)"};
+	static const struct {
+		const char *const *release;
+		const char *lock;
+	} rows[] = {{grants, "a metadata lock of MariaDB or MySQL"}, {kills, NULL}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct stack_names *names;
+		struct capture capture;
+		struct why *why;
+
+		begin_turns(&capture, (const uint32_t[5]){0}, rows[i].release);
+		why = ask_named(&capture, 51, &names);
+		assert_int_equal(why->instances.data[0].lock_count, rows[i].lock != NULL);
+		if (rows[i].lock) {
+			assert_int_equal(why->locks.data[0].ns, 10 * MS);
+			assert_string_equal(strtab_get(why->texts, why->locks.data[0].lock),
+					    rows[i].lock);
+		}
 		done_named(&capture, why, names);
 	}
 }
@@ -859,6 +889,8 @@ int main(void)
 		cmocka_unit_test(test_locks_of_postgresql_are_known_by_their_functions),
 		cmocka_unit_test(test_a_lock_of_mariadb_is_known_by_the_call_of_its_engine),
 		cmocka_unit_test(test_waits_without_a_stack_are_for_the_lock_that_others_show),
+		cmocka_unit_test(
+			test_who_releases_a_lock_shows_which_it_was_if_the_wait_has_no_stack),
 		cmocka_unit_test(
 			test_a_wait_from_before_the_capture_is_like_the_next_one_for_the_same),
 		cmocka_unit_test(test_the_busy_handler_of_sqlite_waits_for_a_lock),

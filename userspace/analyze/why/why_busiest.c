@@ -249,7 +249,7 @@ static void choose_other(struct why_query *query, const struct model *model,
 	if (stuck != MODEL_NONE) {
 		choose(query, model, &model->threads.data[stuck]);
 		query->stuck = true;
-	} else if (of_first) {
+	} else if (of_first || !why_first_process(model)) {
 		why_first_before_pause(query, model, busiest->tid);
 	} else {
 		why_first_before_idle(query, model, &hangs);

@@ -20,7 +20,7 @@
 #define IDLE_HELD_PARTS 10
 
 struct first {
-	uint32_t pid;
+	uint32_t pid;      /* 0: no process is the first; all that are recorded count */
 	uint32_t busy_tid; /* nothing is explained if a thread waits for this one; 0: none */
 	uint32_t idle_tid; /* nor if one waits for this one, or it is held up itself; 0: none */
 	bool descendants;  /* they count as well */
@@ -37,7 +37,7 @@ static bool first_open(struct first *first, struct why_query *query, const struc
 				.least_ns = (model->end_ts - model->start_ts) / HELD_PARTS};
 	query->from_ts = model->start_ts;
 	query->to_ts = model->end_ts;
-	return first->pid && model->end_ts > model->start_ts;
+	return model->end_ts > model->start_ts;
 }
 
 /* ---- how long a thread works or is held up ---- */
@@ -125,12 +125,19 @@ static struct first_held held_of(const struct why *why, const struct why_instanc
 
 /* ---- the thread, or the Go program ---- */
 
+static bool is_of_first(const struct first *first, const struct model *model, uint32_t thread)
+{
+	if (first->descendants)
+		return !first->pid || why_is_of_first(model, thread);
+	return model->threads.data[thread].pid == first->pid;
+}
+
 static bool is_candidate(const struct model *model, uint32_t thread, const void *arg)
 {
 	const struct first *first = arg;
 	const struct model_thread *of = &model->threads.data[thread];
 
-	return (first->descendants ? why_is_of_first(model, thread) : of->pid == first->pid) &&
+	return is_of_first(first, model, thread) &&
 	       of->running_ns + of->runnable_ns + of->blocked_ns >= first->least_ns &&
 	       !why_jvm_is_own_thread(model, first->names, thread);
 }
@@ -250,7 +257,7 @@ static bool choose_go_program(struct why_query *query, const struct model *model
 
 static bool choose(struct why_query *query, const struct model *model, const struct first *first)
 {
-	query->first = why_go_is_process(model, first->names, first->pid)
+	query->first = first->pid && why_go_is_process(model, first->names, first->pid)
 			       ? choose_go_program(query, model, first)
 			       : choose_thread(query, model, first);
 	return query->first;
@@ -275,7 +282,7 @@ bool why_first_before_requests(struct why_query *query, const struct model *mode
 	struct first_requests requests = {0};
 	struct first first;
 
-	if (!first_open(&first, query, model))
+	if (!first_open(&first, query, model) || !first.pid)
 		return false;
 	requests.pid = first.pid;
 	if (!why_requests_only(model, is_of_other, &requests))
@@ -303,7 +310,7 @@ bool why_first_before_busy(struct why_query *query, const struct model *model, u
 {
 	struct first first;
 
-	if (!first_open(&first, query, model))
+	if (!first_open(&first, query, model) || !first.pid)
 		return false;
 	first.busy_tid = busy_tid;
 	first.descendants = true;
@@ -349,7 +356,7 @@ bool why_first_before_idle(struct why_query *query, const struct model *model,
 	struct first first;
 	uint32_t hanging;
 
-	if (!first_open(&first, query, model))
+	if (!first_open(&first, query, model) || !first.pid)
 		return false;
 	first.descendants = true;
 	if (choose(query, model, &first))

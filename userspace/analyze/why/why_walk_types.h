@@ -197,6 +197,7 @@ struct why_walk {
 	struct map full_known; /* pid → 1: those of its threads are in full_pools */
 	VEC(struct why_pool_time) pool_times; /* of all traced threads, by thread */
 	bool pool_times_known;
+	struct map managers;   /* thread → text of why_manager_text() */
 	struct map signals_to; /* thread → number of signals to it */
 	struct map cgroups;    /* inode → text */
 	struct map files; /* inode and device of a file without a name → object that has one */

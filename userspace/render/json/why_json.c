@@ -518,6 +518,8 @@ static void instance_json(const struct why_json_printer *printer,
 		text_field(printer, "memory", instance->memory);
 	if (instance->full_pool)
 		text_field(printer, "full_pool", instance->full_pool);
+	if (instance->manager)
+		text_field(printer, "manager", instance->manager);
 	json_field_bool(json, "loss", instance->loss);
 	json_field_bool(json, "begun_before", instance->begun_before);
 	json_field_bool(json, "unfinished", instance->unfinished);

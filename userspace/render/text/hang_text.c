@@ -308,6 +308,9 @@ static void print_deadlock(const struct hang_printer *printer, const struct why_
 	fputs(deadlock->perhaps ? "may be a deadlock: " : "deadlock: ", printer->out);
 	put_cycle(printer, deadlock);
 	fputs(deadlock->count == 1 ? ": it waits for what it holds itself\n"
+	      : deadlock->others
+		      ? ": each waits for the next one, at a pipe, for a lock or for its "
+			"exit; only a signal or another thread of these processes can end that\n"
 	      : deadlock->perhaps
 		      ? ": each waits for the next one, at a pipe, for a lock or for its "
 			"exit; only a signal can end that\n"
@@ -319,6 +322,36 @@ static void print_deadlock(const struct hang_printer *printer, const struct why_
 		at = printer->hangs->waits.data[at].next;
 	}
 	print_more(printer->out, deadlock->count - shown);
+}
+
+/* Prints " in settle_account (settle.py:19)": the innermost function of the program itself. */
+static void put_own_function(const struct hang_printer *printer, uint32_t thread)
+{
+	const struct model_open_wait *wait = model_open_wait_of(printer->model, thread);
+	struct stack_frame own;
+
+	if (!wait || !stack_names_own(printer->view->names, wait->user_stack, wait->ts, &own))
+		return;
+	fputs(" in ", printer->out);
+	frame_put(printer->out, &own);
+}
+
+/* Prints "may be a deadlock: all 4 threads of a ThreadPoolExecutor, such as …". */
+static void print_pool(const struct hang_printer *printer, const struct why_standstill *pool)
+{
+	paint(printer, TERMINAL_BOLD);
+	if (pool->threads == 1)
+		fprintf(printer->out, "may be a deadlock: the only thread of %s, ", pool->pool);
+	else
+		fprintf(printer->out, "may be a deadlock: all %" PRIu32 " threads of %s, such as ",
+			pool->threads, pool->pool);
+	put_thread(printer, pool->thread);
+	fputs(pool->threads == 1 ? ", has a job that waits for another one"
+				 : ", have jobs that wait for others",
+	      printer->out);
+	put_own_function(printer, pool->thread);
+	fputs("; a job in the queue of the same pool has no thread left to do it\n", printer->out);
+	paint(printer, TERMINAL_END);
 }
 
 /* Prints "may be a deadlock: all 3 threads of hangs (4711) wait for …". */
@@ -367,7 +400,8 @@ bool hang_print_deadlocks(const struct why_hangs *hangs, const struct hang_view 
 			print_orphan(&printer, &hangs->waits.data[i]);
 	}
 	for (size_t i = 0; i < hangs->standstills.len; i++)
-		print_standstill(&printer, &hangs->standstills.data[i]);
+		(hangs->standstills.data[i].pool ? print_pool : print_standstill)(
+			&printer, &hangs->standstills.data[i]);
 	return hangs->deadlocks.len || hangs->stopped || hangs->ended || hangs->standstills.len;
 }
 

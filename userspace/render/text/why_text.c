@@ -629,6 +629,7 @@ static void print_instance(const struct why_printer *printer, const struct why_i
 	print_times(printer, instance);
 	print_note(printer, instance->memory);
 	print_note(printer, instance->full_pool);
+	print_note(printer, instance->manager);
 	print_doubts(printer, instance);
 	print_by_cause(printer, instance);
 	print_locks(printer, instance);

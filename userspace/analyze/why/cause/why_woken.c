@@ -3,6 +3,7 @@
  * one. */
 #include "analyze/why/cause/why_blocked_internal.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -209,6 +210,23 @@ static bool is_for_lock(const struct why_blocked *blocked)
 					       futex_use_is_lock(blocked->facts.futex));
 }
 
+/* Who waits for the end of a process, if that is not the one that is explained: "awaited by perl
+ * (4711)"; else 0. */
+static uint32_t awaiter_text(struct why_walk *walk, const struct why_blocked *blocked)
+{
+	const struct model *model = walk->model;
+	const struct model_thread *thread = &model->threads.data[blocked->thread];
+	char text[96];
+	int len;
+
+	if (thread->pid == model->threads.data[walk->path[0].thread].pid)
+		return 0;
+	len = snprintf(text, sizeof(text), "awaited by %.64s (%" PRIu32 ")",
+		       model_thread_name(model, blocked->thread),
+		       model_pid_real(model, thread->tid));
+	return strtab_put(walk->why->texts, text, (size_t)len);
+}
+
 /* Ends the chain at a thread that was not recorded. If it is a thread of the kernel, its work says
  * what was waited for. */
 static struct why_verdict end_outside(struct why_walk *walk, const struct why_blocked *blocked,
@@ -225,7 +243,9 @@ static struct why_verdict end_outside(struct why_walk *walk, const struct why_bl
 	case WAIT_SOCKET:
 		return why_blocked_end(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY, thread);
 	case WAIT_CHILD:
-		return why_blocked_end(walk, blocked, WHY_PROCESS_EXIT, WHY_GRADE_LIKELY, thread);
+		return why_verdict_end(walk, WHY_PROCESS_EXIT,
+				       why_grade_least(blocked->grade, WHY_GRADE_LIKELY), thread,
+				       awaiter_text(walk, blocked) ?: blocked->object);
 	default:
 		if (blocked->program_lock)
 			return why_blocked_end(walk, blocked, WHY_LOCK, WHY_GRADE_LIKELY, thread);

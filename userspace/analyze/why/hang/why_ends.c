@@ -2,6 +2,7 @@
 /* Waits at pipes, for locks of files, and for children, which another process has to end. The text
  * of the awaited file says which process holds the other end or the lock, as the descriptors of all
  * processes showed when the capture ended. If it has one thread, that one has to end the wait. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyze/why/hang/why_hang_internal.h"
@@ -13,47 +14,55 @@
 
 #define SEVERAL (MAP_NONE - 1)
 
-/* The only living thread of each process, or SEVERAL. */
-static void threads_find(struct map *only, const struct model *model)
-{
-	for (uint32_t i = 0; i < model->threads.len; i++) {
-		const struct model_thread *thread = &model->threads.data[i];
+/* What is known of the waits, by their index. */
+struct wait_ends {
+	const struct why_hangs *hangs;
+	const struct model *model;
+	struct map only;   /* pid → its only living thread, or SEVERAL */
+	uint32_t *pids;    /* the process that has to end the wait; 0: it is not known */
+	struct map toward; /* who waits, for whom, both as pids → the only such wait, or SEVERAL */
+};
 
-		if (why_hang_is_alive(thread))
-			map_put(only, thread->pid,
-				map_get(only, thread->pid) == MAP_NONE ? i : SEVERAL);
-	}
+static const struct model_open_wait *wait_at(const struct wait_ends *ends, uint32_t index)
+{
+	return &ends->model->open_waits.data[ends->hangs->waits.data[index].wait];
 }
 
-static uint32_t only_thread(const struct map *only, uint32_t pid)
+static const char *call_of(const struct wait_ends *ends, const struct model_open_wait *wait)
 {
-	uint32_t thread = pid ? map_get(only, pid) : MAP_NONE;
-
-	return thread == SEVERAL || thread == MAP_NONE ? MODEL_NONE : thread;
+	return syscall_name(ends->model->meta->machine, wait->syscall);
 }
 
-/* The only thread of the only process that holds what a wait is for; MODEL_NONE: it is not known.
- * A socket's read may have a timeout (SO_RCVTIMEO), and a server waits there for its next request,
- * so such a wait is no deadlock. */
-static uint32_t holder_of(const struct model *model, const struct map *only,
-			  const struct model_open_wait *wait)
+static void put_only(struct map *map, uint64_t key, uint32_t value)
 {
-	const struct store_object *object = store_reader_object(model->reader, wait->object);
-
-	return object && !descriptor_is_socket(object->name)
-		       ? only_thread(only, why_holder_pid(object))
-		       : MODEL_NONE;
+	map_put(map, key, map_get(map, key) == MAP_NONE ? value : SEVERAL);
 }
 
-/* The only thread of the only child that a wait is for; MODEL_NONE: it is not known. */
-static uint32_t child_of(const struct why_hangs *hangs, const struct model *model,
-			 const struct map *only, const struct model_open_wait *wait)
+static void threads_find(struct wait_ends *ends)
+{
+	for (uint32_t i = 0; i < ends->model->threads.len; i++)
+		if (why_hang_is_alive(&ends->model->threads.data[i]))
+			put_only(&ends->only, ends->model->threads.data[i].pid, i);
+}
+
+/* The only process that holds what a wait is for; 0: it is not known. A socket's read may have a
+ * timeout (SO_RCVTIMEO), and a server waits there for its next request, so such a wait is no
+ * deadlock. */
+static uint32_t holder_of(const struct wait_ends *ends, const struct model_open_wait *wait)
+{
+	const struct store_object *object = store_reader_object(ends->model->reader, wait->object);
+
+	return object && !descriptor_is_socket(object->name) ? why_holder_pid(object) : 0;
+}
+
+/* The only child that a wait is for; 0: it is not known. */
+static uint32_t child_of(const struct wait_ends *ends, const struct model_open_wait *wait)
 {
 	uint32_t children[WHY_CHILDREN];
 
-	return why_hang_children(hangs, model, wait, children) == 1
-		       ? only_thread(only, model->threads.data[children[0]].pid)
-		       : MODEL_NONE;
+	return why_hang_children(ends->hangs, ends->model, wait, children) == 1
+		       ? ends->model->threads.data[children[0]].pid
+		       : 0;
 }
 
 /* Whether a wait at pipes has no timeout. */
@@ -74,46 +83,104 @@ static bool has_no_timeout(const struct model *model, const struct model_open_wa
 	}
 }
 
-/* The thread of another process that has to end a wait; MODEL_NONE: it is not known. A thread that
- * is stopped waits to be continued. */
-static uint32_t ender_of(const struct why_hangs *hangs, const struct model *model,
-			 const struct map *only, const struct model_open_wait *wait,
-			 const char *call)
+/* The process that has to end a wait; 0: it is not known. A thread that is stopped waits to be
+ * continued. */
+static uint32_t ender_of(const struct wait_ends *ends, const struct model_open_wait *wait)
 {
+	const char *call = call_of(ends, wait);
+
 	if (wait->task_state & (WAFFLE_TASK_STOPPED | WAFFLE_TASK_TRACED))
-		return MODEL_NONE;
+		return 0;
 	if (wait_call_of(call) == WAIT_CALL_FILE_LOCK)
-		return holder_of(model, only, wait);
+		return holder_of(ends, wait);
 	if (wait->ts - wait->from_ts < WHY_STANDSTILL_NS)
-		return MODEL_NONE;
+		return 0;
 	if (wait_call_of(call) == WAIT_CALL_CHILD)
-		return child_of(hangs, model, only, wait);
-	return has_no_timeout(model, wait, call) ? holder_of(model, only, wait) : MODEL_NONE;
+		return child_of(ends, wait);
+	return has_no_timeout(ends->model, wait, call) ? holder_of(ends, wait) : 0;
+}
+
+static uint64_t toward_key(uint32_t pid, uint32_t other)
+{
+	return (uint64_t)pid << 32 | other;
+}
+
+static uint32_t pid_of(const struct wait_ends *ends, uint32_t index)
+{
+	return ends->model->threads.data[wait_at(ends, index)->thread].pid;
+}
+
+static void enders_find(struct wait_ends *ends)
+{
+	for (uint32_t i = 0; i < ends->hangs->waits.len; i++) {
+		if (ends->hangs->waits.data[i].awaits != WHY_AWAITS_UNKNOWN ||
+		    wait_at(ends, i)->syscall < 0)
+			continue;
+		ends->pids[i] = ender_of(ends, wait_at(ends, i));
+		if (ends->pids[i])
+			put_only(&ends->toward, toward_key(pid_of(ends, i), ends->pids[i]), i);
+	}
+}
+
+/* Whether a pipe has been full all the time: no thread of the other process reads it. */
+static bool is_full(const struct wait_ends *ends, uint32_t index)
+{
+	const struct model_open_wait *wait = wait_at(ends, index);
+
+	return wait->before && wait_call_of(call_of(ends, wait)) == WAIT_CALL_WRITE;
+}
+
+/* The thread that has to end a wait for a process with several threads: the only one of them that
+ * waits for this process, if no other thread of this process waits for that one, and one of both
+ * waits at a full pipe. A program that reads what its child says, while the child waits for what
+ * another thread of the program has to write, is just idle. MODEL_NONE: it is not known. */
+static uint32_t thread_back(const struct wait_ends *ends, uint32_t index)
+{
+	uint32_t pid = pid_of(ends, index), other = ends->pids[index];
+	uint32_t back = map_get(&ends->toward, toward_key(other, pid));
+
+	if (other == pid || back >= SEVERAL ||
+	    map_get(&ends->toward, toward_key(pid, other)) != index ||
+	    !(wait_at(ends, index)->before && wait_at(ends, back)->before) ||
+	    !(is_full(ends, index) || is_full(ends, back)))
+		return MODEL_NONE;
+	return wait_at(ends, back)->thread;
+}
+
+static void owner_find(struct why_hung *hung, const struct wait_ends *ends, uint32_t index)
+{
+	const struct model_open_wait *wait = wait_at(ends, index);
+	uint32_t only = map_get(&ends->only, ends->pids[index]);
+
+	if (only == MAP_NONE)
+		return;
+	hung->others = only == SEVERAL;
+	hung->owner = hung->others ? thread_back(ends, index) : only;
+	if (hung->owner == MODEL_NONE)
+		return;
+	/* A descendant that has inherited the lock may release it as well. */
+	hung->sure =
+		!hung->others && wait_call_of(call_of(ends, wait)) == WAIT_CALL_FILE_LOCK &&
+		!pipe_end_is_shared(store_reader_object(ends->model->reader, wait->object)->detail);
+	hung->awaits = hung->sure ? WHY_AWAITS_LOCK : WHY_AWAITS_PROCESS;
 }
 
 void why_ends_find(struct why_hangs *hangs, const struct model *model)
 {
-	struct map only = {0};
+	struct wait_ends ends = {
+		.hangs = hangs,
+		.model = model,
+		.pids = memory_zeroed(hangs->waits.len + 1, sizeof(*ends.pids)),
+	};
 
-	threads_find(&only, model);
-	for (size_t i = 0; i < hangs->waits.len; i++) {
-		struct why_hung *hung = &hangs->waits.data[i];
-		const struct model_open_wait *wait = &model->open_waits.data[hung->wait];
-		const char *call;
-
-		if (hung->awaits != WHY_AWAITS_UNKNOWN || wait->syscall < 0)
-			continue;
-		call = syscall_name(model->meta->machine, wait->syscall);
-		hung->owner = ender_of(hangs, model, &only, wait, call);
-		if (hung->owner == MODEL_NONE)
-			continue;
-		/* A descendant that has inherited the lock may release it as well. */
-		hung->sure = wait_call_of(call) == WAIT_CALL_FILE_LOCK &&
-			     !pipe_end_is_shared(
-				     store_reader_object(model->reader, wait->object)->detail);
-		hung->awaits = hung->sure ? WHY_AWAITS_LOCK : WHY_AWAITS_PROCESS;
-	}
-	map_free(&only);
+	threads_find(&ends);
+	enders_find(&ends);
+	for (uint32_t i = 0; i < hangs->waits.len; i++)
+		if (ends.pids[i])
+			owner_find(&hangs->waits.data[i], &ends, i);
+	map_free(&ends.only);
+	map_free(&ends.toward);
+	free(ends.pids);
 }
 
 void why_ends_check(struct why_hangs *hangs)

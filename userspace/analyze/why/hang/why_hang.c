@@ -96,6 +96,7 @@ static void deadlocks_find(struct why_hangs *hangs)
 			hangs->waits.data[at].deadlock = (uint32_t)hangs->deadlocks.len;
 			deadlock.first = at < deadlock.first ? at : deadlock.first;
 			deadlock.perhaps |= hangs->waits.data[at].awaits == WHY_AWAITS_PROCESS;
+			deadlock.others |= hangs->waits.data[at].others;
 			at = hangs->waits.data[at].next;
 		}
 		vec_add(&hangs->deadlocks, deadlock);

@@ -53,6 +53,7 @@ struct why_hung {
 	uint32_t owner;
 	uint32_t next;     /* index in `waits` of the owner's own wait; MODEL_NONE: it is in none */
 	bool sure;         /* a function of the stack shows that it is a lock, or the kernel does */
+	bool others;       /* the owner's process has other threads, which may end the wait, too */
 	uint32_t deadlock; /* index in `deadlocks`; MODEL_NONE: it is in none */
 	enum why_awaited awaits;
 	/* It is in a deadlock, or the C library stopped it, or its lock's owner has ended, or it
@@ -65,11 +66,13 @@ struct why_hung {
 struct why_deadlock {
 	uint32_t first, count;
 	bool perhaps; /* some wait for a process, so that a handler of a signal might end it */
+	bool others;  /* or another thread of such a process */
 };
 
 /* All threads of a process wait for another one of the same process, and none has a timeout; a
  * single thread waits for a lock that no other one can release. Or some do, for all of the capture,
- * and for at least two locks. Who has what they wait for is not known. */
+ * and for at least two locks, or since their jobs of a pool wait for others. Who has what they wait
+ * for is not known. */
 struct why_standstill {
 	uint32_t thread; /* one of the process */
 	uint32_t threads, of;
@@ -77,6 +80,9 @@ struct why_standstill {
 	/* `thread` is of a process whose threads, and those of all of its descendants, wait for
 	 * each other: for the end of a child, or a lock that they share. */
 	bool family;
+	/* "a ThreadPoolExecutor": the threads are all that it has, and `thread` is one of them;
+	 * NULL: they are of no pool. */
+	const char *pool;
 };
 
 /* A process that lives when the capture ends, and its parent. */

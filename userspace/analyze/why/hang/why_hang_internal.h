@@ -39,6 +39,16 @@ void why_children_find(struct why_hangs *hangs, const struct model *model);
  * lock that they share. In why_family.c. */
 void why_families_find(struct why_hangs *hangs, const struct model *model);
 
+/* A thread that lives when the capture ends. */
+struct why_live_thread {
+	uint32_t pid, thread;
+	uint32_t wait; /* index in `waits`; MODEL_NONE: it has no open wait */
+};
+
+/* The same for the threads of a process that are in pools. In why_pool_hang.c. */
+void why_pool_examine(struct why_hangs *hangs, const struct model *model, struct stack_names *names,
+		      const struct why_live_thread *threads, uint32_t count);
+
 /* Marks the waits that are stuck, and adds the processes at a standstill. The waits are in the
  * order of the model, and have their owners and deadlocks. In why_standstill.c. */
 void why_standstills_find(struct why_hangs *hangs, const struct model *model,

@@ -137,11 +137,6 @@ static void stuck_spread(struct why_hangs *hangs)
 
 /* ---- processes ---- */
 
-struct live_thread {
-	uint32_t pid, thread;
-	uint32_t wait; /* MODEL_NONE: it has no open wait */
-};
-
 /* What the threads of a process wait for. */
 struct process_waits {
 	uint32_t inside, stuck;
@@ -155,7 +150,7 @@ struct process_waits {
 
 static int live_compare(const void *left, const void *right)
 {
-	const struct live_thread *a = left, *b = right;
+	const struct why_live_thread *a = left, *b = right;
 
 	if (a->pid != b->pid)
 		return a->pid < b->pid ? -1 : 1;
@@ -193,7 +188,7 @@ static bool may_be_deadlock(const struct process_waits *all)
 /* Examines the threads of a process. A single one may be idle until a signal comes, unless
  * functions show that it waits for a lock. */
 static void process_examine(struct why_hangs *hangs, const struct model *model,
-			    const struct live_thread *threads, uint32_t count)
+			    const struct why_live_thread *threads, uint32_t count)
 {
 	struct process_waits all = {0};
 	struct why_standstill standstill = {.thread = threads[0].thread, .of = count};
@@ -237,10 +232,11 @@ static bool is_idle_jvm(const struct model *model, struct stack_names *names, ui
 }
 
 /* The live threads, sorted by process, without idle ones of the JVM. */
-static struct live_thread *live_threads_new(uint32_t *count, const struct why_hangs *hangs,
-					    const struct model *model, struct stack_names *names)
+static struct why_live_thread *live_threads_new(uint32_t *count, const struct why_hangs *hangs,
+						const struct model *model,
+						struct stack_names *names)
 {
-	struct live_thread *threads = memory_get((model->threads.len + 1) * sizeof(*threads));
+	struct why_live_thread *threads = memory_get((model->threads.len + 1) * sizeof(*threads));
 	uint32_t wait = 0;
 	bool has_wait;
 
@@ -251,7 +247,7 @@ static struct live_thread *live_threads_new(uint32_t *count, const struct why_ha
 		has_wait = wait < hangs->waits.len && model->open_waits.data[wait].thread == i;
 		if (why_hang_is_alive(&model->threads.data[i]) && !why_is_of_waker(model, i) &&
 		    !is_idle_jvm(model, names, i, has_wait ? &hangs->waits.data[wait] : NULL))
-			threads[(*count)++] = (struct live_thread){
+			threads[(*count)++] = (struct why_live_thread){
 				.pid = model->threads.data[i].pid,
 				.thread = i,
 				.wait = has_wait ? wait : MODEL_NONE,
@@ -266,7 +262,7 @@ void why_standstills_find(struct why_hangs *hangs, const struct model *model,
 			  struct stack_names *names)
 {
 	uint32_t count;
-	struct live_thread *threads = live_threads_new(&count, hangs, model, names);
+	struct why_live_thread *threads = live_threads_new(&count, hangs, model, names);
 
 	polled_check(hangs, model);
 	for (size_t i = 0; i < hangs->waits.len; i++)
@@ -276,6 +272,7 @@ void why_standstills_find(struct why_hangs *hangs, const struct model *model,
 		for (end = from + 1; end < count && threads[end].pid == threads[from].pid;)
 			end++;
 		process_examine(hangs, model, &threads[from], end - from);
+		why_pool_examine(hangs, model, names, &threads[from], end - from);
 	}
 	free(threads);
 	why_families_find(hangs, model);

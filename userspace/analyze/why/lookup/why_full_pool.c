@@ -7,78 +7,10 @@
 #include <string.h>
 
 #include "analyze/why/lookup/why_evidence.h"
+#include "analyze/why/lookup/why_pool_stack.h"
 #include "util/memory.h"
 #include "util/search.h"
 #include "util/text.h"
-
-/*
- * A function in which each thread of a pool takes jobs and does them. Of Python, it has called
- * another function of Python if it does one; libuv's has not called the function `idle`. The
- * sources: src/threadpool.c of libuv; Lib/concurrent/futures/thread.py and
- * Lib/multiprocessing/pool.py of CPython 3.8 to 3.14.
- */
-struct pool_row {
-	const char *text;
-	const char *function;
-	const char *source; /* the end of its path */
-	const char *idle;   /* NULL: a pool of Python */
-	bool grows;         /* the pool may start threads when it gets jobs */
-};
-
-static const struct pool_row rows[] = {
-	{"libuv's pool", "worker", "src/threadpool.c", "uv_cond_wait", false},
-	{"a ThreadPoolExecutor", "_worker", "concurrent/futures/thread.py", NULL, true},
-	{"a ThreadPool", "worker", "multiprocessing/pool.py", NULL, false},
-};
-#define ROWS (sizeof(rows) / sizeof(rows[0]))
-
-/* ---- stacks ---- */
-
-struct pool_stack {
-	const struct pool_row *row; /* NULL: it is of no pool */
-	bool idle[ROWS];            /* whether the function of that name is on it */
-	bool python;                /* functions of Python were called by that of the row */
-	bool named;                 /* it has a function with a name */
-};
-
-static bool is_of_row(const struct stack_frame *frame, const struct pool_row *row)
-{
-	size_t file = frame->file ? strlen(frame->file) : 0, source = strlen(row->source);
-
-	return frame->function && file >= source && !strcmp(frame->function, row->function) &&
-	       !strcmp(frame->file + file - source, row->source) &&
-	       stack_frame_is_python(frame) == !row->idle;
-}
-
-static void take_frame(const struct stack_frame *frame, void *arg)
-{
-	struct pool_stack *stack = arg;
-
-	for (size_t i = 0; i < ROWS && !stack->row; i++) {
-		if (is_of_row(frame, &rows[i]))
-			stack->row = &rows[i];
-		else if (rows[i].idle && frame->function)
-			stack->idle[i] |= !strcmp(frame->function, rows[i].idle);
-	}
-	stack->python |= !stack->row && stack_frame_is_python(frame);
-	stack->named |= frame->function != NULL;
-}
-
-static struct pool_stack stack_of(const struct why_walk *walk, uint32_t number, uint64_t ts)
-{
-	struct pool_stack stack = {0};
-
-	if (number)
-		stack_names_each(walk->names, number, ts, take_frame, &stack);
-	return stack;
-}
-
-static bool has_job(const struct pool_stack *stack)
-{
-	if (!stack->row)
-		return false;
-	return stack->row->idle ? !stack->idle[stack->row - rows] : stack->python;
-}
 
 /* ---- the threads of a process ---- */
 
@@ -89,9 +21,9 @@ static bool has_job(const struct pool_stack *stack)
 
 struct pool_thread {
 	uint32_t thread;
-	const struct pool_row *row; /* NULL: none is known */
-	bool unknown;               /* none of its stacks is known */
-	uint64_t busy_ns;           /* it had a job, or waited for a CPU with one */
+	const struct why_pool_row *row; /* NULL: none is known */
+	bool unknown;                   /* none of its stacks is known */
+	uint64_t busy_ns;               /* it had a job, or waited for a CPU with one */
 };
 
 struct members {
@@ -107,7 +39,7 @@ struct members {
 static bool take_stack(const struct why_walk *walk, struct pool_thread *thread, uint32_t stack,
 		       uint64_t ts)
 {
-	const struct pool_stack known = stack_of(walk, stack, ts);
+	const struct why_pool_stack known = why_pool_stack(walk->names, stack, ts);
 
 	thread->unknown &= !known.named;
 	thread->row = known.row;
@@ -234,13 +166,13 @@ static void find_times(struct why_walk *walk)
 static bool shows_job(struct members *members, const struct why_pool_time *time)
 {
 	uint32_t known = map_get(&members->jobs, time->stack);
-	struct pool_stack stack;
+	struct why_pool_stack stack;
 
 	if (known != MAP_NONE)
 		return known;
-	stack = stack_of(members->walk, time->stack, time->ts);
-	map_put(&members->jobs, time->stack, has_job(&stack));
-	return has_job(&stack);
+	stack = why_pool_stack(members->walk->names, time->stack, time->ts);
+	map_put(&members->jobs, time->stack, why_pool_has_job(&stack));
+	return why_pool_has_job(&stack);
 }
 
 static uint64_t busy_ns(struct members *members, uint32_t thread)
@@ -262,7 +194,7 @@ static uint64_t busy_ns(struct members *members, uint32_t thread)
 #define IDLE_PARTS 20
 
 /* The least time for which a thread of a pool had a job. */
-static uint64_t least_busy(const struct members *members, const struct pool_row *row,
+static uint64_t least_busy(const struct members *members, const struct why_pool_row *row,
 			   uint32_t *count)
 {
 	uint64_t least_ns = UINT64_MAX;
@@ -279,7 +211,7 @@ static uint64_t least_busy(const struct members *members, const struct pool_row 
 }
 
 /* Returns the text of a pool in why.texts. */
-static uint32_t text_of(struct why_walk *walk, const struct pool_row *row, uint32_t first,
+static uint32_t text_of(struct why_walk *walk, const struct why_pool_row *row, uint32_t first,
 			uint32_t count)
 {
 	const struct model *model = walk->model;
@@ -309,7 +241,7 @@ static bool is_like(const struct model *model, uint32_t a, uint32_t b)
 }
 
 /* Whether a thread that may be of the pool, by its name, has no known stack. */
-static bool may_have_more(const struct members *members, const struct pool_row *row)
+static bool may_have_more(const struct members *members, const struct why_pool_row *row)
 {
 	const struct pool_thread *list = members->list;
 
@@ -322,7 +254,7 @@ static bool may_have_more(const struct members *members, const struct pool_row *
 }
 
 static void add_pool(struct why_walk *walk, const struct members *members,
-		     const struct pool_row *row)
+		     const struct why_pool_row *row)
 {
 	uint64_t length = walk->model->end_ts - walk->model->start_ts;
 	uint32_t count, text = 0;
@@ -355,8 +287,8 @@ static void find_pools(struct why_walk *walk, uint32_t pid)
 		find_times(walk);
 		for (uint32_t i = 0; i < members->count; i++)
 			members->list[i].busy_ns = busy_ns(members, members->list[i].thread);
-		for (size_t i = 0; i < ROWS; i++)
-			add_pool(walk, members, &rows[i]);
+		for (size_t i = 0; i < WHY_POOL_ROWS; i++)
+			add_pool(walk, members, &why_pool_rows[i]);
 	}
 	map_free(&members->jobs);
 	free(members);

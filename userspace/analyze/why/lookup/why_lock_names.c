@@ -21,6 +21,7 @@ struct lock_row {
 
 /* The wait of MariaDB and MySQL for a metadata lock. */
 #define MDL_WAIT "MDL_wait::timed_wait* "
+#define METADATA_TEXT "a metadata lock of MariaDB or MySQL"
 
 /* Functions of who waits. */
 static const struct lock_row locks[] = {
@@ -34,7 +35,7 @@ static const struct lock_row locks[] = {
 	{"LWLockAcquire* LWLockWaitForVar ", NULL, "a lock of shared memory in PostgreSQL"},
 	{"SyncRepWaitForLSN ", NULL, STANDBY_TEXT},
 	{MDL_WAIT, "Item_func_get_lock::val_int* ", "a lock of GET_LOCK() in MariaDB or MySQL"},
-	{MDL_WAIT, NULL, "a metadata lock of MariaDB or MySQL"},
+	{MDL_WAIT, NULL, METADATA_TEXT},
 	{"lock_wait(* lock_wait_suspend_thread(* ",
 	 "row_mysql_handle_errors(* row_search_mvcc(* row_upd_step(* row_ins_step(* ",
 	 "a lock of a row or table in InnoDB"},
@@ -63,6 +64,7 @@ static const struct lock_row ranks[] = {
 static const struct lock_row releases[] = {
 	{"ProcLockWakeup ", "LockRelease* ", "a lock in PostgreSQL"},
 	{"LWLockRelease* ", NULL, "a lock of shared memory in PostgreSQL"},
+	{"MDL_wait::set_status* ", "MDL_lock::reschedule_waiters* ", METADATA_TEXT},
 };
 
 static bool has_any(const char *const *functions, uint32_t count, const char *list)

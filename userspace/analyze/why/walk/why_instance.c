@@ -10,6 +10,7 @@
 #include "analyze/why/cause/why_pressure.h"
 #include "analyze/why/lookup/why_at_end.h"
 #include "analyze/why/lookup/why_full_pool.h"
+#include "analyze/why/lookup/why_manager.h"
 #include "analyze/why/lookup/why_signals.h"
 #include "analyze/why/parts/why_connections.h"
 #include "analyze/why/parts/why_idle.h"
@@ -689,13 +690,14 @@ static void finish(const struct why_walk *walk, struct why_sum *sum,
 						   instance->to_ts, sum->part.ns);
 }
 
-/* A chain of a smaller part of the time says little of a pool. */
-#define POOL_PARTS 10
+/* A chain of a smaller part of the time says little. */
+#define CHAIN_PARTS 10
 
-/* Returns why_instance.full_pool. */
-static uint32_t full_pool(struct why_walk *walk, const struct why_instance *instance)
+/* The text of a thread to which a chain of enough time leads. */
+static uint32_t text_of_chains(struct why_walk *walk, const struct why_instance *instance,
+			       uint32_t (*text_of)(struct why_walk *walk, uint32_t thread))
 {
-	uint64_t least_ns = (instance->to_ts - instance->from_ts) / POOL_PARTS;
+	uint64_t least_ns = (instance->to_ts - instance->from_ts) / CHAIN_PARTS;
 	uint32_t text = 0;
 
 	for (size_t i = 0; i < walk->sums.len && !text; i++) {
@@ -704,7 +706,7 @@ static uint32_t full_pool(struct why_walk *walk, const struct why_instance *inst
 
 		for (uint32_t k = 0; k < sum->part.step_count && !text; k++)
 			if (sum->part.ns >= least_ns)
-				text = why_full_pool_text(walk, steps[k].thread);
+				text = text_of(walk, steps[k].thread);
 	}
 	return text;
 }
@@ -728,7 +730,8 @@ void why_instance_take(struct why *why, struct why_walk *walk, struct why_instan
 	why_instance_judge(instance, walk);
 	sums_sort(walk, instance);
 	instance->memory = why_pressure_memory(walk, instance);
-	instance->full_pool = full_pool(walk, instance);
+	instance->full_pool = text_of_chains(walk, instance, why_full_pool_text);
+	instance->manager = text_of_chains(walk, instance, why_manager_text);
 	instance->part = (uint32_t)why->parts.len;
 	instance->part_count = (uint32_t)walk->sums.len;
 	for (size_t i = 0; i < walk->sums.len; i++) {

@@ -62,6 +62,7 @@ void why_walk_free(struct why_walk *walk)
 	why_peers_free(walk);
 	why_pool_free(walk);
 	why_full_pool_free(walk);
+	map_free(&walk->managers);
 	map_free(&walk->signals_to);
 	map_free(&walk->cgroups);
 	map_free(&walk->files);
