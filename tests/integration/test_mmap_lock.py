@@ -22,10 +22,17 @@ def is_free(holder):
 
 
 @pytest.fixture
-def keep(mapped_folder, steps, start, built):
-    """keep(): a process that maps the program keeps its mmap_lock for KEPT_S seconds. Returns it."""
-    holder = start(built("keeps_mmap_lock.c"), mapped_folder.path / "file", steps.path)
-    holder.until("ready")
+def holder(mapped_folder, steps, start, built, request):
+    """A process that maps the program and can keep its mmap_lock."""
+    options = getattr(request, "param", [])
+    program = start(built("keeps_mmap_lock.c"), mapped_folder.path / "file", steps.path, *options)
+    program.until("ready")
+    return program
+
+
+@pytest.fixture
+def keep(mapped_folder, holder):
+    """keep(): the process keeps its mmap_lock for KEPT_S seconds. Returns it."""
     timers = []
 
     def begin():
@@ -78,6 +85,20 @@ def test_the_capture_is_written_while_the_probes_can_not_be_taken_off(waffle, st
     _, said = attached.process.communicate(timeout=60)
     assert "the kernel does not take the probes off" in said, said
     assert [row["args"]["ms"] for row in attached.capture.rows("span")] == [3]
+
+
+@pytest.mark.parametrize("holder", [[], ["replaces"]], indirect=True, ids=["reading", "writing"])
+def test_the_capture_of_a_process_that_keeps_its_lock_is_written(waffle, holder, keep, tmp_path):
+    attached = Attached(waffle, ["--no-report", "-p", holder.pid], tmp_path / "a.waffle")
+    waffle.running.append(attached)
+    attached.wait_ready()
+    time.sleep(0.5)  # for what it reads of a process that is new
+    keep()
+    attached.signal()
+    wait_until(lambda: not attached.capture.info()["truncated"], "the capture is written", 1.5)
+    assert not is_free(holder), "the tracer waited for the lock"
+    attached.wait()
+    assert holder.pid in [wait["tid"] for wait in attached.capture.records("open_wait")]
 
 
 def test_all_is_armed_when_the_lock_is_free_again(waffle, steps, keep, tmp_path):

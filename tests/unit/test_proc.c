@@ -152,6 +152,33 @@ static void test_a_mapping_without_all_its_permissions_is_left_out(void **state)
 	mappings_free(&found);
 }
 
+#define REPEATED 10000
+
+/* A process chooses how often it maps a file, and the length of its path. */
+static void test_long_paths_of_mappings_take_no_more_memory(void **state)
+{
+	char path[4000] = "", *maps;
+	struct error err = ERROR_INIT;
+	struct mappings found;
+	size_t size, bytes = 0;
+	FILE *text = open_memstream(&maps, &size);
+
+	(void)state;
+	memset(path, 'x', sizeof(path) - 1);
+	for (unsigned i = 1; i <= REPEATED; i++)
+		fprintf(text, "%x000-%x800 r-xp 0 8:1 7 /%s\n", i, i, path);
+	fprintf(text, "ffff0000-ffff1000 rw-p 0 0:0 0 \n");
+	assert_int_equal(fclose(text), 0);
+	files_are(maps, size);
+	assert_int_equal(process_mappings_all(&found, FAKE_PID, &err), 0);
+	for (size_t i = 0; i < found.list.len; i++)
+		bytes += strlen(found.list.data[i].path);
+	assert_in_range(bytes, 7 << 20, 8 << 20);
+	assert_int_equal(found.list.data[found.list.len - 1].start, 0xffff0000);
+	mappings_free(&found);
+	free(maps);
+}
+
 static void detail_is(const char *table, const char *detail)
 {
 	const struct file_key key = {.ino = 4711};
@@ -336,6 +363,8 @@ int main(void)
 		cmocka_unit_test_teardown(
 			test_a_process_that_has_overwritten_its_arguments_has_its_name, files_end),
 		cmocka_unit_test_teardown(test_a_mapping_without_all_its_permissions_is_left_out,
+					  files_end),
+		cmocka_unit_test_teardown(test_long_paths_of_mappings_take_no_more_memory,
 					  files_end),
 		cmocka_unit_test_teardown(test_a_cgroup_without_room_for_its_path_is_not_found,
 					  files_end),

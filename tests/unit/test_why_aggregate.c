@@ -368,6 +368,39 @@ static void test_futexes_of_a_nanosecond_are_one_cause(void **state)
 	finish(&capture, aggregate);
 }
 
+#define LONG (1ull << 62)
+#define LONG_THREADS 5
+
+/* As in a damaged capture, all of them take longer together than 64 bits can count. */
+static void test_futexes_of_centuries_have_a_cause_each(void **state)
+{
+	const struct why_aggregate_options options = {0};
+	struct why_aggregate *aggregate;
+	struct error err = ERROR_INIT;
+	struct capture capture;
+
+	(void)state;
+	capture_begin(&capture, true);
+	for (uint32_t i = 0; i < LONG_THREADS; i++) {
+		named(&capture, A + i, CAPTURE_PID, "a");
+		capture_state(&capture, CAPTURE_START, A + i, WAFFLE_THREAD_RUNNING, false);
+	}
+	for (uint32_t i = 0; i < LONG_THREADS; i++)
+		capture_span(&capture, 2000 + i, A + i, 0x100 + i);
+	for (uint32_t i = 0; i < LONG_THREADS; i++)
+		waits(&capture, 3000 + i, (uint16_t)i, A + i, 0, S, NR_FUTEX, 0x7000 + i * 64, 0,
+		      0);
+	for (uint32_t i = 0; i < LONG_THREADS; i++)
+		gets(&capture, LONG + 2 * i + 1, (uint16_t)i, 0, A + i, 0, LONG + 2 * i, HARD);
+	for (uint32_t i = 0; i < LONG_THREADS; i++)
+		capture_end(&capture, LONG + 3000 + i, A + i, 0x100 + i);
+	capture_load(&capture, LONG + 4000);
+	capture_must(why_aggregate_new(&aggregate, capture.model, &options, &err), err);
+
+	assert_true(why_aggregate_group(aggregate, SITE_STEP)->causes.len >= LONG_THREADS);
+	finish(&capture, aggregate);
+}
+
 /* The third one waits longest. */
 static void test_pipes_that_a_program_makes_for_each_span_are_one_cause(void **state)
 {
@@ -541,6 +574,7 @@ int main(void)
 		cmocka_unit_test(test_futexes_that_a_program_makes_for_each_span_are_one_cause),
 		cmocka_unit_test(test_few_futexes_have_a_cause_each),
 		cmocka_unit_test(test_futexes_of_a_nanosecond_are_one_cause),
+		cmocka_unit_test(test_futexes_of_centuries_have_a_cause_each),
 		cmocka_unit_test(test_pipes_that_a_program_makes_for_each_span_are_one_cause),
 		cmocka_unit_test(test_losses_leave_nothing_certain),
 		cmocka_unit_test(test_what_is_not_explained_is_said_and_the_rest_still_sums),

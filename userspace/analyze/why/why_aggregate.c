@@ -541,7 +541,7 @@ static bool same_but_number(const struct slices *slices, const struct why_group_
 }
 
 /* Puts those of the causes from `first` on together that differ from it only in the number of their
- * object. False: they are few. */
+ * object. False: they are few, or none is put together. */
 static bool unnamed_fold(const struct slices *slices, struct why_group *group, size_t first)
 {
 	struct why_group_cause all = {0}, like = group->causes.data[first];
@@ -575,6 +575,8 @@ static bool unnamed_fold(const struct slices *slices, struct why_group *group, s
 		add_sums(&all, cause);
 	}
 	group->causes.len = kept;
+	if (!all.merged) /* the times of a damaged capture are too long to add up */
+		return false;
 	all.object = wait_unnamed_text(slices->made->why->texts, all.object, all.merged);
 	vec_add(&group->causes, all);
 	return true;

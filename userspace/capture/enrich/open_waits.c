@@ -155,14 +155,21 @@ struct examined {
 	struct mappings mappings;
 };
 
+/* Reading the mappings of a process that keeps its mmap_lock may take for ever. */
+static bool may_read_mappings(const struct open_waits *waits)
+{
+	return !kernel_locks_may_be_held(waits->kernel);
+}
+
 /* Whether memory is of the process alone. Shared memory always has a file, also if it is anonymous
  * for the program (mmap(2), shmget(2)). */
-static bool is_own_memory(struct examined *process, uint64_t address)
+static bool is_own_memory(const struct open_waits *waits, struct examined *process,
+			  uint64_t address)
 {
 	struct error err = ERROR_INIT;
 	const struct mapping *mapping;
 
-	if (!process->has_mappings)
+	if (!process->has_mappings && may_read_mappings(waits))
 		process_mappings_all(&process->mappings, process->pid, &err);
 	process->has_mappings = true;
 	mapping = address_space_at(&process->mappings, address);
@@ -173,8 +180,8 @@ static bool is_own_memory(struct examined *process, uint64_t address)
 /* Whether only another thread of the process can end the wait, or a signal. The futex of a
  * pthread_join() is not private, since the kernel itself wakes the waiter; those of libstdc++'s
  * std::future and std::call_once are not, although their memory is. */
-static bool ends_inside(struct examined *process, const struct waffle_rec_halted *halted,
-			const struct lock_owner *lock)
+static bool ends_inside(const struct open_waits *waits, struct examined *process,
+			const struct waffle_rec_halted *halted, const struct lock_owner *lock)
 {
 	bool joins = lock->flags & WAFFLE_OPEN_WAIT_JOIN;
 	uint64_t args[SEEN_ARGS];
@@ -186,7 +193,7 @@ static bool ends_inside(struct examined *process, const struct waffle_rec_halted
 	return !args[3] &&
 	       (command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET ||
 		command == FUTEX_LOCK_PI) &&
-	       (joins || args[1] & FUTEX_PRIVATE_FLAG || is_own_memory(process, args[0]));
+	       (joins || args[1] & FUTEX_PRIVATE_FLAG || is_own_memory(waits, process, args[0]));
 }
 
 static bool is_same_end(const struct pipe_end *a, const struct pipe_end *b)
@@ -437,7 +444,7 @@ static void awaited_examine(struct open_waits *waits, struct open_wait *wait,
 			    struct examined *process)
 {
 	owner_examine(waits, wait, &process->image);
-	if (ends_inside(process, &wait->halted, &wait->lock))
+	if (ends_inside(waits, process, &wait->halted, &wait->lock))
 		wait->lock.flags |= WAFFLE_OPEN_WAIT_INSIDE;
 	if (!(kernel_wait_sources(waits->kernel) & WAFFLE_WAIT_FILES))
 		return;
@@ -538,10 +545,10 @@ int open_waits_examine(struct open_waits *waits)
 		for (size_t i = first;
 		     process.open && i < process.end && clock_monotonic_ns() < owners_ns; i++)
 			awaited_examine(waits, &waits->list.data[i], &process);
-		if (process.open) {
+		if (process.open && may_read_mappings(waits))
 			stacks_examine(waits, &process, until_ns);
+		if (process.open)
 			image_close(&process.image);
-		}
 		mappings_free(&process.mappings);
 		first = process.end;
 	}

@@ -352,7 +352,8 @@ static const struct python *interpreter_of(struct thread_names *names,
 
 	if (names->stacks)
 		return stacks_interpreter(names->stacks, (uint32_t)process->pid);
-	if (process->python.found || process_mappings(&mappings, process->pid, &gone))
+	if (process->python.found || kernel_locks_may_be_held(names->kernel) ||
+	    process_mappings(&mappings, process->pid, &gone))
 		return &process->python;
 	process->parsing =
 		python_find(&process->python, image, process->pid, &mappings, true) == -EAGAIN;

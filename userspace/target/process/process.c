@@ -17,6 +17,8 @@
 
 #define DELETED " (deleted)"
 #define PF_KTHREAD 0x00200000u /* include/linux/sched.h */
+/* Limit of the paths of a process's mappings: it may map a file with a long path 65530 times. */
+#define PATHS_BYTES_MAX (8u << 20)
 
 void mapping_path_trim(char *path)
 {
@@ -137,7 +139,7 @@ pid_t process_live_task(pid_t pid)
 static int task_mappings(struct mappings *mappings, pid_t pid, bool all, struct error *err)
 {
 	char name[64], *line = NULL;
-	size_t size = 0;
+	size_t size = 0, paths = 0;
 	int result = 0;
 	FILE *maps;
 
@@ -150,8 +152,10 @@ static int task_mappings(struct mappings *mappings, pid_t pid, bool all, struct 
 	while (!result && getline(&line, &size, maps) > 0) {
 		struct mapping mapping;
 
-		if (!mapping_parse(line, &mapping) || (!all && !mapping_is_program(&mapping)))
+		if (!mapping_parse(line, &mapping) || (!all && !mapping_is_program(&mapping)) ||
+		    strlen(mapping.path) > PATHS_BYTES_MAX - paths)
 			continue;
+		paths += strlen(mapping.path);
 		mapping.path = strdup(mapping.path);
 		if (!mapping.path || !vec_push(&mappings->list, mapping)) {
 			free(mapping.path);

@@ -31,7 +31,8 @@ struct mappings {
 
 /* Whether code of a file is mapped. */
 bool mapping_is_program(const struct mapping *mapping);
-/* Those mappings of a process, sorted by address. -ESRCH: no such process. */
+/* Those mappings of a process, sorted by address. -ESRCH: no such process. Those whose paths take
+ * more than 8 MiB together are left out. */
 int process_mappings(struct mappings *mappings, pid_t pid, struct error *err);
 /* All mappings, including anonymous ones. */
 int process_mappings_all(struct mappings *mappings, pid_t pid, struct error *err);
