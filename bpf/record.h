@@ -517,7 +517,7 @@ struct waffle_rec_memory {
 #define WAFFLE_MEMORY_OLD 4u /* the cgroup is one of cgroup v1 */
 
 /* A limit of the cgroup of process rec.tid, or of one above that; or its cgroup that can be frozen,
- * with limit and dev 0; or its limit of descriptors, with cgroup and dev 0; or what the last three
+ * with limit and dev 0; or its limit of descriptors, with cgroup and dev 0; or what the last five
  * kinds say. Userspace makes this record. */
 struct waffle_rec_io_limit {
 	struct waffle_rec rec;
@@ -540,6 +540,12 @@ struct waffle_rec_io_limit {
 /* No limit: process rec.tid ran for `limit` ns of the `dev` ms before rec.ts. The cgroup throttled
  * a traced thread; the process is in it or in one below that. */
 #define WAFFLE_IO_LIMIT_CPU_USER 128u
+/* At rec.ts the thread rec.tid is one that others go before: its nice value is `limit`, above 0, or
+ * its policy `dev` is SCHED_IDLE. cgroup is 0. */
+#define WAFFLE_IO_LIMIT_NICE 256u
+/* At rec.ts the cgroup has cpu.weight `limit`, less than the default of 100; or with
+ * WAFFLE_IO_LIMIT_OLD cpu.shares, whose default is 1024. dev is 0. */
+#define WAFFLE_IO_LIMIT_WEIGHT 512u
 
 /* At rec.ts the thread rec.tid tried to lock a file, by flock(2) or fcntl(2), and did not want to
  * wait for it. The kernel refused, because of a lock of another process or another open file. */

@@ -179,6 +179,18 @@ def test_a_process_of_a_cgroup_without_room_for_another_one_says_so(run, causes,
 
 
 @tries(3)
+def test_a_process_that_others_go_before_says_so(run, causes, cgroup):
+    folder = cgroup("cpu", {"cpu.shares": "64", "cpu.weight": "5"})
+    for _ in range(os.cpu_count()):
+        run("other", "", "spin", 1000, 0)
+    victim = run("victim", folder, "spin", 1000, 0)
+    os.setpriority(os.PRIO_PROCESS, victim.pid, 7)
+    _, text = causes(victim)
+    weight = "cpu.shares 64, not 1024" if (folder / "cpu.shares").exists() else "cpu.weight 5, not 100"
+    assert f"\n  its nice value is 7; its cgroup {folder} has {weight}\n" in text
+
+
+@tries(3)
 @pytest.mark.parametrize("bound", (False, True))
 def test_threads_bound_to_a_cpu_for_which_they_wait_say_so(run, causes, bound):
     cpu = min(os.sched_getaffinity(0))

@@ -151,6 +151,34 @@ static void test_a_cgroup_is_full_if_it_or_one_above_has_all_its_processes(void 
 	assert_int_equal(system(command), 0);
 }
 
+static void test_the_lowest_weight_of_a_process_and_those_above_it_counts(void **state)
+{
+	static const struct {
+		const char *weight, *above;
+		uint64_t found;
+	} rows[] = {{"100\n", "100\n", 0}, {"1000\n", "50\n", 50}, {"20\n", "50\n", 20}};
+	char folder[] = "/tmp/waffle-test-cgroup-XXXXXX", below[64], tables[256], command[64];
+	struct cgroup_io_limit limit;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(below, sizeof(below), "%s/a", folder);
+	assert_int_equal(mkdir(below, 0755), 0);
+	snprintf(tables, sizeof(tables), "30 25 0:26 / %s rw - cgroup2 cgroup2 rw\n0::/a\n",
+		 folder);
+	files_are(tables, strlen(tables));
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		limits_make(below, "cpu.weight", rows[i].weight);
+		limits_make(folder, "cpu.weight", rows[i].above);
+		assert_int_equal(cgroup_weight_is_low(&limit, FAKE_PID), rows[i].found != 0);
+		if (rows[i].found)
+			assert_int_equal(limit.limit, rows[i].found);
+	}
+	files_are(NULL, 0);
+	snprintf(command, sizeof(command), "rm -r %s", folder);
+	assert_int_equal(system(command), 0);
+}
+
 static void test_the_time_of_a_process_is_behind_any_name(void **state)
 {
 	static const char stat[] = "7 (a) 1 2) R 1 7 7 0 -1 4194560 10 11 12 13 250 50 1 2 20 0 "
@@ -393,6 +421,8 @@ int main(void)
 					  files_end),
 		cmocka_unit_test_teardown(
 			test_a_cgroup_is_full_if_it_or_one_above_has_all_its_processes, files_end),
+		cmocka_unit_test_teardown(
+			test_the_lowest_weight_of_a_process_and_those_above_it_counts, files_end),
 		cmocka_unit_test_teardown(test_the_time_of_a_process_is_behind_any_name, files_end),
 		cmocka_unit_test_teardown(
 			test_a_socket_whose_line_is_not_as_it_should_be_has_no_ends, files_end),

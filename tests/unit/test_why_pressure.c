@@ -146,10 +146,10 @@ static void test_a_limit_has_the_name_of_the_file_that_has_it(void **state)
 
 /* ---- CPUs ---- */
 
-/* Thread 11 waits for a CPU behind 12 for `wait_ms` of 20 ms. `count` of the threads from 11 on may
- * run on `cpus` CPUs only, from CPU 3 on. */
+/* Thread 11 waits for a CPU behind 12 for `wait_ms` of 20 ms. `count` of the threads from `first`
+ * on have that limit; `dev` is 3. */
 static struct why *ask_bound(struct capture *capture, uint64_t wait_ms, uint32_t first,
-			     uint32_t count, uint64_t cpus)
+			     uint32_t count, uint64_t limit, uint32_t kind)
 {
 	capture_begin(capture, true);
 	for (uint32_t tid = 11; tid < 14; tid++)
@@ -160,34 +160,42 @@ static struct why *ask_bound(struct capture *capture, uint64_t wait_ms, uint32_t
 	for (uint32_t tid = first; tid < first + count; tid++)
 		capture_add(capture, &(struct waffle_rec_io_limit){
 					     .rec = {20 * MS, tid, WAFFLE_REC_IO_LIMIT, 0},
-					     .limit = cpus,
+					     .limit = limit,
 					     .dev = 3,
-					     .kind = WAFFLE_IO_LIMIT_CPUS});
+					     .kind = kind});
 	return ask(capture, 20 * MS,
 		   &(struct why_query){.tid = 11, .from_ts = 1000, .to_ts = 20 * MS});
 }
 
-static void test_a_thread_that_waits_for_the_only_cpus_it_may_use_says_so(void **state)
+static void test_a_thread_that_waits_for_a_cpu_says_what_keeps_it_from_it(void **state)
 {
 	static const struct {
 		uint64_t wait_ms;
 		uint32_t first, count;
-		uint64_t cpus;
+		uint64_t limit;
+		uint32_t kind;
 		const char *text;
 	} rows[] = {
-		{5, 11, 1, 1, "it may run on cpu 3 only (affinity or cpuset)"},
-		{5, 11, 3, 1,
+		{5, 11, 1, 1, WAFFLE_IO_LIMIT_CPUS,
+		 "it may run on cpu 3 only (affinity or cpuset)"},
+		{5, 11, 3, 1, WAFFLE_IO_LIMIT_CPUS,
 		 "it and 2 more threads of its process may run on cpu 3 only (affinity or cpuset)"},
-		{5, 11, 1, 4, "it may run on 4 CPUs only (affinity or cpuset)"},
-		{1, 11, 1, 1, ""}, /* it hardly waits */
-		{5, 12, 2, 1, ""}, /* only others */
+		{5, 11, 1, 4, WAFFLE_IO_LIMIT_CPUS,
+		 "it may run on 4 CPUs only (affinity or cpuset)"},
+		{5, 11, 1, 10, WAFFLE_IO_LIMIT_NICE, "its nice value is 10"},
+		{5, 11, 1, 4, WAFFLE_IO_LIMIT_WEIGHT,
+		 "its cgroup cgroup 0 has cpu.weight 4, not 100"},
+		{5, 11, 1, 2, WAFFLE_IO_LIMIT_WEIGHT | WAFFLE_IO_LIMIT_OLD,
+		 "its cgroup cgroup 0 has cpu.shares 2, not 1024"},
+		{1, 11, 1, 1, WAFFLE_IO_LIMIT_CPUS, ""}, /* it hardly waits */
+		{5, 12, 2, 1, WAFFLE_IO_LIMIT_CPUS, ""}, /* only others */
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct capture capture;
 		struct why *why = ask_bound(&capture, rows[i].wait_ms, rows[i].first, rows[i].count,
-					    rows[i].cpus);
+					    rows[i].limit, rows[i].kind);
 
 		assert_string_equal(strtab_get(why->texts, why->instances.data[0].cpus),
 				    rows[i].text);
@@ -416,7 +424,7 @@ int main(void)
 			test_the_limit_is_shown_if_the_threads_own_page_faults_take_a_tenth),
 		cmocka_unit_test(test_a_full_cgroup_is_shown_if_reads_of_pages_take_a_quarter),
 		cmocka_unit_test(test_a_limit_has_the_name_of_the_file_that_has_it),
-		cmocka_unit_test(test_a_thread_that_waits_for_the_only_cpus_it_may_use_says_so),
+		cmocka_unit_test(test_a_thread_that_waits_for_a_cpu_says_what_keeps_it_from_it),
 		cmocka_unit_test(
 			test_waits_with_different_neighbours_are_one_cause_with_the_largest),
 		cmocka_unit_test(test_a_limit_of_a_disk_is_named_by_the_file_that_sets_it),

@@ -216,7 +216,7 @@ int targets_wait_ms(const struct session *session, int most);
  * no error. */
 int targets_rearm(struct session *session);
 /* Passes on records of the targets that have as many descriptors open as they may, or processes and
- * threads in their cgroup, and of their threads that may not run on all CPUs. */
+ * threads in their cgroup, and of what may keep their threads from a CPU. */
 int targets_pass_limits(struct session *session, int (*pass)(struct waffle_rec *rec, void *arg),
 			void *arg);
 /* Looks which of the targets are at the other ends of the connections that threads waited for. */

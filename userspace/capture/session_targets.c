@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "capture/session_internal.h"
-#include "target/process/allowed_cpus.h"
 #include "target/process/cgroup.h"
+#include "target/process/cpu_limits.h"
 #include "target/process/descriptor_limit.h"
 #include "target/process/process.h"
 
@@ -164,10 +164,11 @@ static int limit_pass(const struct limit_pass *to, pid_t tid, const struct cgrou
 	return to->pass(&rec.rec, to->arg);
 }
 
-/* The threads that may not run on all CPUs. */
-static int cpus_pass(const struct limit_pass *to, pid_t pid)
+/* The threads that may not run on all CPUs, or that others go before. */
+static int threads_pass(const struct limit_pass *to, pid_t pid)
 {
 	struct cgroup_io_limit cpus = {.kind = WAFFLE_IO_LIMIT_CPUS};
+	struct cgroup_io_limit nice = {.kind = WAFFLE_IO_LIMIT_NICE};
 	const struct dirent *entry;
 	char path[40];
 	DIR *threads;
@@ -181,6 +182,8 @@ static int cpus_pass(const struct limit_pass *to, pid_t pid)
 
 		if (tid && cpus_are_limited(&cpus.limit, &cpus.dev, tid))
 			result = limit_pass(to, tid, &cpus);
+		if (!result && tid && thread_is_nice(&nice.limit, &nice.dev, tid))
+			result = limit_pass(to, tid, &nice);
 	}
 	if (threads)
 		closedir(threads);
@@ -189,14 +192,16 @@ static int cpus_pass(const struct limit_pass *to, pid_t pid)
 
 static int target_limits_pass(const struct limit_pass *to, pid_t pid)
 {
-	struct cgroup_io_limit files = {.kind = WAFFLE_IO_LIMIT_DESCRIPTORS}, pids;
+	struct cgroup_io_limit files = {.kind = WAFFLE_IO_LIMIT_DESCRIPTORS}, pids, weight;
 	int result = 0;
 
 	if (descriptors_are_used_up(&files.limit, pid))
 		result = limit_pass(to, pid, &files);
 	if (!result && cgroup_pids_are_used_up(&pids, pid))
 		result = limit_pass(to, pid, &pids);
-	return result ?: cpus_pass(to, pid);
+	if (!result && cgroup_weight_is_low(&weight, pid))
+		result = limit_pass(to, pid, &weight);
+	return result ?: threads_pass(to, pid);
 }
 
 int targets_pass_limits(struct session *session, int (*pass)(struct waffle_rec *rec, void *arg),

@@ -228,7 +228,7 @@ static int64_t quota_object(struct enrich *enrich, const struct waffle_rec_quota
 static int64_t limit_object(struct enrich *enrich, const struct waffle_rec_io_limit *limit,
 			    struct error *err)
 {
-	return limit->kind & WAFFLE_IO_LIMIT_PIDS
+	return limit->kind & (WAFFLE_IO_LIMIT_PIDS | WAFFLE_IO_LIMIT_WEIGHT)
 		       ? object_names_cgroup(enrich->objects, (pid_t)limit->rec.tid, limit->cgroup,
 					     err)
 		       : 0;

@@ -288,6 +288,40 @@ bool cgroup_pids_are_used_up(struct cgroup_io_limit *limit, pid_t pid)
 	return folders_each(pid, "pids", path, sizeof(path), has_all_pids, &search);
 }
 
+/* ---- the weight of CPUs ---- */
+
+#define WEIGHT 100
+#define SHARES 1024
+
+static bool lower_weight(const char *path, const char *controllers, void *arg)
+{
+	struct limit_search *search = arg;
+	const struct cgroup_io_limit *least = search->limits;
+	struct cgroup_io_limit limit = {.kind = WAFFLE_IO_LIMIT_WEIGHT};
+	uint64_t usual = *controllers ? SHARES : WEIGHT, least_usual;
+
+	limit.limit = value_read(path, *controllers ? "cpu.shares" : "cpu.weight");
+	if (*controllers)
+		limit.kind |= WAFFLE_IO_LIMIT_OLD;
+	if (limit.limit >= usual)
+		return false;
+	least_usual = search->count && least->kind & WAFFLE_IO_LIMIT_OLD ? SHARES : WEIGHT;
+	if (search->count && limit.limit * least_usual >= least->limit * usual)
+		return false;
+	search->count = 0;
+	limit_add(search, path, &limit);
+	return false;
+}
+
+bool cgroup_weight_is_low(struct cgroup_io_limit *limit, pid_t pid)
+{
+	struct limit_search search = {.limits = limit, .max = 1};
+	char path[PATH_MAX];
+
+	folders_each(pid, "cpu", path, sizeof(path), lower_weight, &search);
+	return search.count;
+}
+
 /* ---- processes ---- */
 
 #define PROCESSES_MAX 1024 /* to read, of a cgroup and those below it */

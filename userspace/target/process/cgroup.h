@@ -26,6 +26,10 @@ size_t cgroup_io_limits(pid_t pid, struct cgroup_io_limit *limits, size_t max);
  * (pids.max), so that fork() and clone() fail with EAGAIN. Sets the cgroup and the limit. */
 bool cgroup_pids_are_used_up(struct cgroup_io_limit *limit, pid_t pid);
 
+/* Whether the cgroup of a process, or one above it, gets less CPU time than others beside it by
+ * default: cpu.weight or cpu.shares. Sets the cgroup with the lowest part of the default. */
+bool cgroup_weight_is_low(struct cgroup_io_limit *limit, pid_t pid);
+
 /* Calls a function with the pids of the first thousand processes of the cgroup at `path` and those
  * below it. */
 void cgroup_processes_each(const char *path, void (*each)(pid_t pid, void *arg), void *arg);
