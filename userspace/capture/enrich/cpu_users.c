@@ -84,7 +84,7 @@ void cpu_users_throttled(struct cpu_users *users, uint64_t cgroup, uint32_t tid)
 
 /* ---- the end ---- */
 
-struct search {
+struct cpu_search {
 	const struct throttling *throttling;
 	uint64_t until_ns;
 	struct user longest[USERS_MAX]; /* the longest first; ran_ns: since the begin */
@@ -110,7 +110,7 @@ static bool ran_before(const struct throttling *throttling, const struct user *u
 
 static void user_look(pid_t pid, void *arg)
 {
-	struct search *search = arg;
+	struct cpu_search *search = arg;
 	struct user user = {.pid = (uint32_t)pid};
 	uint64_t before_ns;
 	uint32_t at;
@@ -152,8 +152,8 @@ int cpu_users_each(struct cpu_users *users, uint64_t ts,
 	int result = 0;
 
 	for (size_t i = 0; i < users->cgroups.len; i++) {
-		struct search search = {.throttling = &users->cgroups.data[i],
-					.until_ns = clock_monotonic_ns() + SEARCH_NS};
+		struct cpu_search search = {.throttling = &users->cgroups.data[i],
+					    .until_ns = clock_monotonic_ns() + SEARCH_NS};
 
 		if (search.throttling->path)
 			cgroup_processes_each(search.throttling->path, user_look, &search);
