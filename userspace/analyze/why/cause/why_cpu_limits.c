@@ -121,7 +121,7 @@ uint32_t why_cpu_limits(struct why_walk *walk, const struct why_instance *instan
 		const struct why_sum *sum = &walk->sums.data[i];
 		const struct why_step *step =
 			&walk->chains.data[sum->chain].steps[sum->part.step_count - 1];
-		struct cpu_limits limits = {NULL};
+		struct cpu_limits limits = {.cpus = NULL};
 
 		if (sum->part.cause == WHY_CPU_CONTENTION)
 			limits = limits_of(walk->model, step->thread);
