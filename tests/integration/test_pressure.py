@@ -179,15 +179,19 @@ def test_a_process_of_a_cgroup_without_room_for_another_one_says_so(run, causes,
 
 
 @tries(3)
-def test_a_process_that_others_go_before_says_so(run, causes, cgroup):
+@pytest.mark.parametrize("idle", (False, True))
+def test_a_process_that_others_go_before_says_so(run, causes, cgroup, idle):
     folder = cgroup("cpu", {"cpu.shares": "64", "cpu.weight": "5"})
     for _ in range(os.cpu_count()):
         run("other", "", "spin", 1000, 0)
     victim = run("victim", folder, "spin", 1000, 0)
+    if idle:
+        os.sched_setscheduler(victim.pid, os.SCHED_IDLE, os.sched_param(0))
     os.setpriority(os.PRIO_PROCESS, victim.pid, 7)
     _, text = causes(victim)
     weight = "cpu.shares 64, not 1024" if (folder / "cpu.shares").exists() else "cpu.weight 5, not 100"
-    assert f"\n  its nice value is 7; its cgroup {folder} has {weight}\n" in text
+    own = "policy is SCHED_IDLE" if idle else "nice value is 7"
+    assert f"\n  its {own}; its cgroup {folder} has {weight}\n" in text
 
 
 @tries(3)

@@ -346,7 +346,7 @@ void why_quota_users(struct why_walk *walk, const struct model_quota *quota, uin
 	if (own)
 		own_ns = own->ran_ns;
 	period.rest_ns = rest_of(walk, &period, own_ns + others_ns + maybe_ns);
-	if (period.rest_ns > own_ns && period.rest_ns > others_ns)
+	if (period.rest_ns)
 		most = outside_most(walk, quota, &period);
 	throttled->meaning = usage_text(walk, quota, &period, &most);
 	throttled->unsure = own_ns < period.quota_ns / 2;
