@@ -233,6 +233,7 @@ $(BUILD)/unit/test_ring_set $(BUILD)/bin/fuzz_ring_set: private CFLAGS_ALL += $(
 $(BUILD)/unit/test_arming_sites: private CFLAGS_ALL += -Wl,--wrap=address_spaces_scan,--wrap=store_writer_add_site
 $(BUILD)/unit/test_thread_names: private CFLAGS_ALL += -Wl,--wrap=hit_image_open,--wrap=stacks_interpreter,--wrap=python_threads_begin,--wrap=python_threads_step,--wrap=python_threads_end,--wrap=image_is_there,--wrap=process_has_tid,--wrap=process_seen_tid
 $(BUILD)/unit/test_limits: private CFLAGS_ALL += -Wl,--wrap=clock_gettime,--wrap=cgroup_path,--wrap=cgroup_memory_user,--wrap=cgroup_io_limits
+$(BUILD)/unit/test_cpu_users: private CFLAGS_ALL += -Wl,--wrap=clock_gettime,--wrap=cgroup_path,--wrap=cgroup_processes_each,--wrap=process_cpu_time,--wrap=process_comm
 $(BUILD)/unit/test_far_ends: private CFLAGS_ALL += -Wl,--wrap=tcp_sockets_each,--wrap=store_writer_next,--wrap=store_writer_has_room,--wrap=store_writer_add_object
 $(BUILD)/unit/test_session_target: private CFLAGS_ALL += -Wl,--wrap=address_spaces_processes,--wrap=processes_is_privileged,--wrap=store_writer_add_process,--wrap=store_writer_add_attribute
 $(BUILD)/unit/test_mmap_lock: private CFLAGS_ALL += -Wl,--wrap=iterator_open

@@ -517,12 +517,12 @@ struct waffle_rec_memory {
 #define WAFFLE_MEMORY_OLD 4u /* the cgroup is one of cgroup v1 */
 
 /* A limit of the cgroup of process rec.tid, or of one above that; or its cgroup that can be frozen,
- * with limit and dev 0; or its limit of descriptors, with cgroup and dev 0. Userspace makes this
- * record. */
+ * with limit and dev 0; or its limit of descriptors, with cgroup and dev 0; or what the last five
+ * kinds say. Userspace makes this record. */
 struct waffle_rec_io_limit {
 	struct waffle_rec rec;
 	__u64 cgroup; /* inode of its directory */
-	__u64 limit;  /* bytes or requests a second; or descriptors */
+	__u64 limit;  /* bytes or requests a second; or what the kind says */
 	__u32 dev;    /* the disk */
 	__u32 kind;   /* WAFFLE_IO_LIMIT_* */
 };
@@ -532,6 +532,20 @@ struct waffle_rec_io_limit {
 #define WAFFLE_IO_LIMIT_FREEZER 8u /* no limit: the cgroup has a freezer */
 /* As many descriptors as it may have are open at rec.ts (RLIMIT_NOFILE). */
 #define WAFFLE_IO_LIMIT_DESCRIPTORS 16u
+/* At rec.ts the cgroup has as many processes and threads as it may: `limit` (pids.max). */
+#define WAFFLE_IO_LIMIT_PIDS 32u
+/* At rec.ts the thread rec.tid may run on `limit` CPUs, not on all (affinity or cpuset). `dev` is
+ * the lowest of them; cgroup is 0. */
+#define WAFFLE_IO_LIMIT_CPUS 64u
+/* No limit: process rec.tid ran for `limit` ns of the `dev` ms before rec.ts. The cgroup throttled
+ * a traced thread; the process is in it or in one below that. */
+#define WAFFLE_IO_LIMIT_CPU_USER 128u
+/* At rec.ts the thread rec.tid is one that others go before: its nice value is `limit`, above 0, or
+ * its policy `dev` is SCHED_IDLE. cgroup is 0. */
+#define WAFFLE_IO_LIMIT_NICE 256u
+/* At rec.ts the cgroup has cpu.weight `limit`, less than the default of 100; or with
+ * WAFFLE_IO_LIMIT_OLD cpu.shares, whose default is 1024. dev is 0. */
+#define WAFFLE_IO_LIMIT_WEIGHT 512u
 
 /* At rec.ts the thread rec.tid tried to lock a file, by flock(2) or fcntl(2), and did not want to
  * wait for it. The kernel refused, because of a lock of another process or another open file. */

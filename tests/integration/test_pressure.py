@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What makes a disk or the memory slow: a neighbour, and the limits of a cgroup. `why` names them in
-the line of the cause."""
+"""What makes a disk, the memory or a CPU slow: a neighbour, and limits of a cgroup or a thread. `why`
+names them in the line of the cause, or above the causes."""
 
 import os
 import pathlib
@@ -154,3 +154,53 @@ def test_page_faults_name_the_limit_above_the_causes(run, causes, cgroup, file):
     assert sum(row[2] for row in found if row[0].startswith("page-fault-")) > 0.1
     assert re.search(rf"^  {memory_limit(folder)} 32.0 MiB of {folder} used up", text.split("   1.")[0], re.M)
 
+
+
+@tries(3)
+@pytest.mark.parametrize("hogs", (1, 3))
+def test_a_quota_names_the_processes_that_used_it_without_being_recorded(run, causes, cgroup, hogs):
+    folder = cgroup("cpu", {"cpu.cfs_period_us": "50000", "cpu.cfs_quota_us": "10000", "cpu.max": "10000 50000"})
+    hogs = [run("hog", folder, "spin", 1000, 0) for _ in range(hogs)]
+    found, text = causes(run("victim", folder, "spin", 2, 5))
+    assert [row for row in found if row[:2] == ("cpu-quota", str(folder)) and row[2] > 0.2], found
+    [named] = set(re.findall(r"cpu-quota +likely +(hog \(\d+\)), ", text))
+    assert int(re.search(r"\d+", named)[0]) in [hog.pid for hog in hogs]
+    more = f" and {len(hogs) - 1} more" if len(hogs) > 1 else ""
+    assert f", in the capture mostly {named}{more} [" in text
+
+
+@pytest.mark.parametrize("limit", ("1", "max"))
+def test_a_process_of_a_cgroup_without_room_for_another_one_says_so(run, causes, cgroup, limit):
+    folder = cgroup("pids", {"pids.max": limit})
+    victim = run("victim", folder, "spin", 1, 20)
+    _, text = causes(victim)
+    line = f"victim ({victim.pid}) is in cgroup {folder}, which has all 1 processes and threads that it may have (pids.max)"
+    assert (line in text) == (limit == "1")
+
+
+@tries(3)
+@pytest.mark.parametrize("idle", (False, True))
+def test_a_process_that_others_go_before_says_so(run, causes, cgroup, idle):
+    folder = cgroup("cpu", {"cpu.shares": "64", "cpu.weight": "5"})
+    for _ in range(os.cpu_count()):
+        run("other", "", "spin", 1000, 0)
+    victim = run("victim", folder, "spin", 1000, 0)
+    if idle:
+        os.sched_setscheduler(victim.pid, os.SCHED_IDLE, os.sched_param(0))
+    os.setpriority(os.PRIO_PROCESS, victim.pid, 7)
+    _, text = causes(victim)
+    weight = "cpu.shares 64, not 1024" if (folder / "cpu.shares").exists() else "cpu.weight 5, not 100"
+    own = "policy is SCHED_IDLE" if idle else "nice value is 7"
+    assert f"\n  its {own}; its cgroup {folder} has {weight}\n" in text
+
+
+@tries(3)
+@pytest.mark.parametrize("bound", (False, True))
+def test_threads_bound_to_a_cpu_for_which_they_wait_say_so(run, causes, bound):
+    cpu = min(os.sched_getaffinity(0))
+    processes = [run("victim", "", "spin", 1000, 0) for _ in range(2 if bound else os.cpu_count() * 2)]
+    for process in processes:
+        os.sched_setaffinity(process.pid, {cpu} if bound else range(os.cpu_count()))
+    found, text = causes(processes[0])
+    assert sum(row[2] for row in found if row[0] == "cpu-contention") > 0.3
+    assert (f"\n  it may run on cpu {cpu} only (affinity or cpuset)\n" in text) == bound

@@ -12,6 +12,7 @@
 #include "../fuzz/fake_proc.h"
 #include "bpf/record.h"
 #include "target/process/cgroup.h"
+#include "target/process/cpu_time.h"
 #include "target/process/descriptors.h"
 #include "target/process/mmap_watch.h"
 #include "target/process/process.h"
@@ -117,6 +118,81 @@ static void test_limits_of_both_versions_of_cgroups_are_told_apart(void **state)
 	files_are(NULL, 0);
 	snprintf(command, sizeof(command), "rm -r %s", folder);
 	assert_int_equal(system(command), 0);
+}
+
+static void test_a_cgroup_is_full_if_it_or_one_above_has_all_its_processes(void **state)
+{
+	static const struct {
+		const char *limit, *above_limit;
+		uint64_t found;
+	} rows[] = {
+		{"8\n", "9\n", 0}, {"7\n", "9\n", 7}, {"max\n", "8\n", 8}, {"max\n", "max\n", 0}};
+	char folder[] = "/tmp/waffle-test-cgroup-XXXXXX", below[64], tables[256], command[64];
+	struct cgroup_io_limit limit;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(below, sizeof(below), "%s/a", folder);
+	assert_int_equal(mkdir(below, 0755), 0);
+	limits_make(below, "pids.current", "7\n");
+	limits_make(folder, "pids.current", "8\n");
+	snprintf(tables, sizeof(tables), "30 25 0:26 / %s rw - cgroup2 cgroup2 rw\n0::/a\n",
+		 folder);
+	files_are(tables, strlen(tables));
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		limits_make(below, "pids.max", rows[i].limit);
+		limits_make(folder, "pids.max", rows[i].above_limit);
+		assert_int_equal(cgroup_pids_are_used_up(&limit, FAKE_PID), rows[i].found != 0);
+		if (rows[i].found)
+			assert_int_equal(limit.limit, rows[i].found);
+	}
+	files_are(NULL, 0);
+	snprintf(command, sizeof(command), "rm -r %s", folder);
+	assert_int_equal(system(command), 0);
+}
+
+static void test_the_lowest_weight_of_a_process_and_those_above_it_counts(void **state)
+{
+	static const struct {
+		const char *weight, *above;
+		uint64_t found;
+	} rows[] = {{"100\n", "100\n", 0}, {"1000\n", "50\n", 50}, {"20\n", "50\n", 20}};
+	char folder[] = "/tmp/waffle-test-cgroup-XXXXXX", below[64], tables[256], command[64];
+	struct cgroup_io_limit limit;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(below, sizeof(below), "%s/a", folder);
+	assert_int_equal(mkdir(below, 0755), 0);
+	snprintf(tables, sizeof(tables), "30 25 0:26 / %s rw - cgroup2 cgroup2 rw\n0::/a\n",
+		 folder);
+	files_are(tables, strlen(tables));
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		limits_make(below, "cpu.weight", rows[i].weight);
+		limits_make(folder, "cpu.weight", rows[i].above);
+		assert_int_equal(cgroup_weight_is_low(&limit, FAKE_PID), rows[i].found != 0);
+		if (rows[i].found)
+			assert_int_equal(limit.limit, rows[i].found);
+	}
+	files_are(NULL, 0);
+	snprintf(command, sizeof(command), "rm -r %s", folder);
+	assert_int_equal(system(command), 0);
+}
+
+static void test_the_time_of_a_process_is_behind_any_name(void **state)
+{
+	static const char stat[] = "7 (a) 1 2) R 1 7 7 0 -1 4194560 10 11 12 13 250 50 1 2 20 0 "
+				   "3 0 9000 1 2\n";
+	uint64_t tick_ns = 1000000000ull / (uint64_t)sysconf(_SC_CLK_TCK);
+	struct cpu_time time;
+
+	(void)state;
+	files_are(stat, strlen(stat));
+	assert_true(process_cpu_time(&time, FAKE_PID));
+	assert_int_equal(time.ran_ns, 300 * tick_ns);
+	assert_int_equal(time.start_ns, 9000 * tick_ns);
+	files_are("7 (a) R 1 7", 11);
+	assert_false(process_cpu_time(&time, FAKE_PID));
 }
 
 /* A cgroup outside of our namespace has a path that leads out of the mount, to files of anybody. */
@@ -372,6 +448,11 @@ int main(void)
 					  files_end),
 		cmocka_unit_test_teardown(test_limits_of_both_versions_of_cgroups_are_told_apart,
 					  files_end),
+		cmocka_unit_test_teardown(
+			test_a_cgroup_is_full_if_it_or_one_above_has_all_its_processes, files_end),
+		cmocka_unit_test_teardown(
+			test_the_lowest_weight_of_a_process_and_those_above_it_counts, files_end),
+		cmocka_unit_test_teardown(test_the_time_of_a_process_is_behind_any_name, files_end),
 		cmocka_unit_test_teardown(
 			test_a_socket_whose_line_is_not_as_it_should_be_has_no_ends, files_end),
 		cmocka_unit_test_teardown(test_the_clock_of_a_file_server_may_be_wrong, files_end),

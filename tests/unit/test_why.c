@@ -276,9 +276,33 @@ static void test_throttled_time_is_the_quotas(void **state)
 	done(&capture, why);
 }
 
+/* Process `tid` ran `ran_us` of the last 10 ms in the cgroup, in which it may use 4 ms. */
+struct outside {
+	uint32_t tid;
+	uint64_t ran_us;
+	const char *comm;
+};
+
+static void add_outside(struct capture *capture, uint64_t ts, const struct outside *outside)
+{
+	struct waffle_rec_task task = {.rec = {ts, outside->tid, WAFFLE_REC_TASK, 0},
+				       .tgid = outside->tid};
+	struct waffle_rec_io_limit limit = {.rec = {ts, outside->tid, WAFFLE_REC_IO_LIMIT, 0},
+					    .cgroup = 77,
+					    .limit = outside->ran_us * 1000,
+					    .dev = 10,
+					    .kind = WAFFLE_IO_LIMIT_CPU_USER};
+
+	snprintf(task.comm, sizeof(task.comm), "%s", outside->comm);
+	if (outside->tid != A)
+		capture_add(capture, &task);
+	capture_add(capture, &limit);
+}
+
 /* A runs for `ran_us` of a period of 200 µs, of which its cgroup may run 80, and is throttled for
- * the rest. If B is given, it ran `sibling_us` on another CPU. */
-static struct why *ask_throttled(struct capture *capture, uint64_t ran_us, uint64_t sibling_us)
+ * the rest. If B is given, it ran `sibling_us` on another CPU. `outside` ends without a tid. */
+static struct why *ask_throttled(struct capture *capture, uint64_t ran_us, uint64_t sibling_us,
+				 const struct outside *outside)
 {
 	uint64_t from = 10000, out = from + ran_us * 1000, in = from + 200000;
 	struct waffle_rec_quota quota = {.rec = {in, A, WAFFLE_REC_QUOTA, 0},
@@ -298,6 +322,8 @@ static struct why *ask_throttled(struct capture *capture, uint64_t ran_us, uint6
 	turn(capture, (struct turn){.ts = in, .next = A});
 	capture_add(capture, &quota);
 	capture_end(capture, in + 1000, A, 0xa1);
+	for (; outside->tid; outside++)
+		add_outside(capture, in + 2000, outside);
 	return ask(capture, in + 2000, &(struct why_query){0});
 }
 
@@ -305,7 +331,7 @@ static void check_throttled(uint64_t ran_us, uint64_t sibling_us, enum why_grade
 			    uint32_t tid, const char *rest)
 {
 	struct capture capture;
-	struct why *why = ask_throttled(&capture, ran_us, sibling_us);
+	struct why *why = ask_throttled(&capture, ran_us, sibling_us, &(struct outside){0});
 	bool found = false;
 
 	check_cause(why, 0, WHY_CPU_QUOTA, grade, tid, 200000 - ran_us * 1000);
@@ -327,6 +353,48 @@ static void test_a_quota_that_others_used_is_not_blamed_on_the_throttled_thread(
 	check_throttled(10, 0, WHY_GRADE_LIKELY, 0, "; others, not recorded, about 70.0 us");
 	/* The other thread of the process may be in that cgroup, which no record says. */
 	check_throttled(10, 65, WHY_GRADE_LIKELY, A, NULL);
+}
+
+static void test_a_quota_that_other_processes_used_is_theirs(void **state)
+{
+	static const struct {
+		struct outside outside[4];
+		uint32_t culprit; /* 0: none */
+		const char *text;
+	} rows[] = {
+		{{{31, 2500, "hog"}, {32, 400, "small"}},
+		 31,
+		 "about 70.0 us, in the capture mostly hog (31)"},
+		{{{31, 900, "w"}, {32, 1000, "w"}, {33, 800, "w"}}, 32, "mostly w (32) and 2 more"},
+		{{{31, 1900, "hog"}, {32, 400, "small"}}, 0, "about 70.0 us"}, /* less than half */
+		{{{A, 2500, "a"}}, 0, "about 70.0 us"}, /* the traced one, at another time */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct capture capture;
+		struct why *why = ask_throttled(&capture, 10, 0, rows[i].outside);
+		bool found = false;
+
+		check_cause(why, 0, WHY_CPU_QUOTA, WHY_GRADE_LIKELY, rows[i].culprit, 190000);
+		for (size_t k = 0; k < why->steps.len; k++) {
+			const char *meaning = strtab_get(why->texts, why->steps.data[k].meaning);
+
+			found |= strstr(meaning, rows[i].text) != NULL;
+			assert_true(rows[i].culprit || !strstr(meaning, "mostly"));
+		}
+		assert_true(found);
+		done(&capture, why);
+	}
+	/* The thread itself used it up in that period, whatever others did in the others. */
+	{
+		struct capture capture;
+		struct why *why = ask_throttled(&capture, 75, 0,
+						(const struct outside[]){{31, 2500, "hog"}, {0}});
+
+		check_cause(why, 0, WHY_CPU_QUOTA, WHY_GRADE_CERTAIN, A, 125000);
+		done(&capture, why);
+	}
 }
 
 static void test_a_stop_is_the_senders(void **state)
@@ -593,6 +661,7 @@ int main(void)
 		cmocka_unit_test(test_throttled_time_is_the_quotas),
 		cmocka_unit_test(
 			test_a_quota_that_others_used_is_not_blamed_on_the_throttled_thread),
+		cmocka_unit_test(test_a_quota_that_other_processes_used_is_theirs),
 		cmocka_unit_test(test_a_stop_is_the_senders),
 		cmocka_unit_test(test_lost_records_leave_nothing_certain),
 		cmocka_unit_test(test_minor_faults_are_taken_out_of_what_ran),

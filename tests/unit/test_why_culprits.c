@@ -1020,6 +1020,37 @@ static void test_a_process_that_is_stopped_without_a_free_descriptor_is_one_line
 	done(&capture, why);
 }
 
+static void test_a_process_whose_cgroup_has_all_its_processes_says_so(void **state)
+{
+	struct waffle_rec_io_limit limit = {.rec = {9000, CAPTURE_PID, WAFFLE_REC_IO_LIMIT, 0},
+					    .cgroup = 7,
+					    .limit = 16,
+					    .kind = WAFFLE_IO_LIMIT_PIDS};
+
+	(void)state;
+	for (int is_known = 0; is_known < 2; is_known++) {
+		struct store_object cgroup = {
+			.ino = 7, .name = "/sys/fs/cgroup/jobs", .detail = "cgroup"};
+		struct error err = ERROR_INIT;
+		struct capture capture;
+		struct why *why;
+
+		begin(&capture);
+		named_as(&capture, CAPTURE_PID, CAPTURE_PID, "server", WAFFLE_TASK_TRACED_FLAG);
+		if (is_known)
+			capture_must(store_writer_add_object(capture.writer, &cgroup, &err), err);
+		capture_end(&capture, 8000, 11, 1);
+		capture_add(&capture, &limit);
+		why = ask_span(&capture, 9000);
+		check_why_text(
+			why, is_known ? "server (10) is in cgroup /sys/fs/cgroup/jobs, which has "
+					"all 16 processes and threads that it may have (pids.max): "
+					"fork(), clone() and the like fail with EAGAIN\n"
+				      : "server (10) is in a cgroup, which has all 16 processes");
+		done(&capture, why);
+	}
+}
+
 static void test_a_connection_that_two_threads_answer_is_one(void **state)
 {
 	struct capture capture;
@@ -1159,6 +1190,7 @@ int main(void)
 		cmocka_unit_test(test_a_poll_of_a_connection_and_eventfds_is_for_the_connection),
 		cmocka_unit_test(
 			test_processes_that_are_stopped_or_have_all_descriptors_open_come_first),
+		cmocka_unit_test(test_a_process_whose_cgroup_has_all_its_processes_says_so),
 		cmocka_unit_test(
 			test_a_process_that_is_stopped_without_a_free_descriptor_is_one_line),
 		cmocka_unit_test(test_timeouts_of_an_epoll_are_one_cause_whatever_it_watches),

@@ -61,10 +61,10 @@ static void test_the_limit_is_shown_if_the_threads_own_page_faults_take_a_tenth(
 	}
 }
 
-/* Thread 11 reads a file in waits of 10 ms. Its cgroup has reached its limit at the end of the
- * waits whose bits are in `full`. */
+/* Thread 11 reads a file in waits of 10 ms, of which those whose bits are in `stacks` have a stack.
+ * Its cgroup has reached its limit at the end of the waits whose bits are in `full`. */
 static struct why *ask_reading(struct capture *capture, const char *function, unsigned full,
-			       uint32_t flags)
+			       unsigned stacks, uint32_t flags)
 {
 	const char *functions[] = {"io_schedule", function, "vfs_read"};
 	uint64_t at = MS;
@@ -86,7 +86,7 @@ static struct why *ask_reading(struct capture *capture, const char *function, un
 		gets(capture, end, 1, 0, 11, 0, end, HARD);
 		if (full & 1u << i)
 			capture_add(capture, &memory);
-		wait_details(capture, at, end, 11, 1, 1, 0);
+		wait_details(capture, at, end, 11, 1, stacks >> i & 1, 0);
 	}
 	return ask(capture, at, &(struct why_query){.tid = 11, .from_ts = 1000, .to_ts = at});
 }
@@ -95,21 +95,25 @@ static void test_a_full_cgroup_is_shown_if_reads_of_pages_take_a_quarter(void **
 {
 	static const struct {
 		const char *function;
-		unsigned full;
+		unsigned full, stacks;
 		bool shown;
 	} rows[] = {
-		{"filemap_read", 15, true},
-		{"filemap_read", 9, true},
-		{"filemap_read", 0, false},
-		{"filemap_read", 14, false}, /* it filled up meanwhile */
-		{"filemap_read", 7, false},
-		{"iomap_dio_rw", 15, false}, /* past the memory for files */
+		{"filemap_read", 15, 15, true},
+		{"filemap_read", 9, 15, true},
+		{"filemap_read", 15, 4, true}, /* few of very frequent waits have a stack */
+		{"filemap_read", 15, 0, false},
+		{"filemap_read", 0, 15, false},
+		{"filemap_read", 14, 15, false}, /* it filled up meanwhile */
+		{"filemap_read", 7, 15, false},
+		{"iomap_dio_rw", 15, 15, false}, /* past the memory for files */
+		{"iomap_dio_rw", 15, 4, false},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct capture capture;
-		struct why *why = ask_reading(&capture, rows[i].function, rows[i].full, 0);
+		struct why *why =
+			ask_reading(&capture, rows[i].function, rows[i].full, rows[i].stacks, 0);
 		const char *text = strtab_get(why->texts, why->instances.data[0].memory);
 
 		assert_string_equal(text, rows[i].shown ? "memory.max 48.0 MiB of cgroup 7 used "
@@ -133,9 +137,70 @@ static void test_a_limit_has_the_name_of_the_file_that_has_it(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct capture capture;
-		struct why *why = ask_reading(&capture, "filemap_read", 15, rows[i].flags);
+		struct why *why = ask_reading(&capture, "filemap_read", 15, 15, rows[i].flags);
 
 		check_why_text(why, rows[i].name);
+		done(&capture, why);
+	}
+}
+
+/* ---- CPUs ---- */
+
+/* Thread 11 waits for a CPU behind 12 for `wait_ms` of 20 ms. `count` of the threads from `first`
+ * on have that limit; `dev` is 3. */
+static struct why *ask_bound(struct capture *capture, uint64_t wait_ms, uint32_t first,
+			     uint32_t count, uint64_t limit, uint32_t kind)
+{
+	capture_begin(capture, true);
+	for (uint32_t tid = 11; tid < 14; tid++)
+		named(capture, tid, 11, "worker");
+	gets(capture, 1000, 1, 0, 11, 0, 0, 0);
+	capture_switch(capture, MS, 1, 11, 12, 0, 0, 0);
+	capture_switch(capture, MS + wait_ms * MS, 1, 12, 11, 0, 0, 0);
+	for (uint32_t tid = first; tid < first + count; tid++)
+		capture_add(capture, &(struct waffle_rec_io_limit){
+					     .rec = {20 * MS, tid, WAFFLE_REC_IO_LIMIT, 0},
+					     .limit = limit,
+					     .dev = 3,
+					     .kind = kind});
+	return ask(capture, 20 * MS,
+		   &(struct why_query){.tid = 11, .from_ts = 1000, .to_ts = 20 * MS});
+}
+
+static void test_a_thread_that_waits_for_a_cpu_says_what_keeps_it_from_it(void **state)
+{
+	static const struct {
+		uint64_t wait_ms;
+		uint32_t first, count;
+		uint64_t limit;
+		uint32_t kind;
+		const char *text;
+	} rows[] = {
+		{5, 11, 1, 1, WAFFLE_IO_LIMIT_CPUS,
+		 "it may run on cpu 3 only (affinity or cpuset)"},
+		{5, 11, 3, 1, WAFFLE_IO_LIMIT_CPUS,
+		 "it and 2 more threads of its process may run on cpu 3 only (affinity or cpuset)"},
+		{5, 11, 1, 4, WAFFLE_IO_LIMIT_CPUS,
+		 "it may run on 4 CPUs only (affinity or cpuset)"},
+		{5, 11, 1, 10, WAFFLE_IO_LIMIT_NICE, "its nice value is 10"},
+		{5, 11, 1, 4, WAFFLE_IO_LIMIT_WEIGHT,
+		 "its cgroup cgroup 0 has cpu.weight 4, not 100"},
+		{5, 11, 1, 2, WAFFLE_IO_LIMIT_WEIGHT | WAFFLE_IO_LIMIT_OLD,
+		 "its cgroup cgroup 0 has cpu.shares 2, not 1024"},
+		{1, 11, 1, 1, WAFFLE_IO_LIMIT_CPUS, ""}, /* it hardly waits */
+		{5, 12, 2, 1, WAFFLE_IO_LIMIT_CPUS, ""}, /* only others */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct capture capture;
+		struct why *why = ask_bound(&capture, rows[i].wait_ms, rows[i].first, rows[i].count,
+					    rows[i].limit, rows[i].kind);
+
+		assert_string_equal(strtab_get(why->texts, why->instances.data[0].cpus),
+				    rows[i].text);
+		if (*rows[i].text)
+			check_why_text(why, rows[i].text);
 		done(&capture, why);
 	}
 }
@@ -359,6 +424,7 @@ int main(void)
 			test_the_limit_is_shown_if_the_threads_own_page_faults_take_a_tenth),
 		cmocka_unit_test(test_a_full_cgroup_is_shown_if_reads_of_pages_take_a_quarter),
 		cmocka_unit_test(test_a_limit_has_the_name_of_the_file_that_has_it),
+		cmocka_unit_test(test_a_thread_that_waits_for_a_cpu_says_what_keeps_it_from_it),
 		cmocka_unit_test(
 			test_waits_with_different_neighbours_are_one_cause_with_the_largest),
 		cmocka_unit_test(test_a_limit_of_a_disk_is_named_by_the_file_that_sets_it),

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyze/impaired.h"
 
+#include <string.h>
+
 #include "util/memory.h"
 #include "util/search.h"
 
@@ -12,16 +14,20 @@ static bool is_stopped(const struct model *model, uint32_t thread)
 	       wait->task_state & (WAFFLE_TASK_STOPPED | WAFFLE_TASK_TRACED);
 }
 
-/* The number of descriptors that the process may have, if all of them are open; otherwise 0. */
-static uint64_t descriptors_of(const struct model *model, uint32_t pid)
+/* The limits that the process has reached. */
+static void add_limits(struct impaired *impaired, const struct model *model, uint32_t pid)
 {
 	const struct model_io_limit *all = model->io_limits.data;
 	size_t len = model->io_limits.len;
 
-	for (size_t i = lower_bound(len, k, all[k].pid < pid); i < len && all[i].pid == pid; i++)
+	for (size_t i = lower_bound(len, k, all[k].pid < pid); i < len && all[i].pid == pid; i++) {
 		if (all[i].kind & WAFFLE_IO_LIMIT_DESCRIPTORS)
-			return all[i].limit;
-	return 0;
+			impaired->descriptors = all[i].limit;
+		if (all[i].kind & WAFFLE_IO_LIMIT_PIDS) {
+			impaired->pids = all[i].limit;
+			impaired->pids_cgroup = all[i].cgroup;
+		}
+	}
 }
 
 void impaired_find(impaired_list *list, const struct model *model)
@@ -33,8 +39,19 @@ void impaired_find(impaired_list *list, const struct model *model)
 		if (!model_is_traced(model, impaired.thread))
 			continue;
 		impaired.stopped = is_stopped(model, impaired.thread);
-		impaired.descriptors = descriptors_of(model, process->pid);
-		if (impaired.stopped || impaired.descriptors)
+		add_limits(&impaired, model, process->pid);
+		if (impaired.stopped || impaired.descriptors || impaired.pids)
 			vec_add(list, impaired);
 	}
+}
+
+const char *impaired_cgroup(const struct model *model, const struct impaired *impaired)
+{
+	const struct store_object *object;
+
+	for (uint32_t i = 1; (object = store_reader_object(model->reader, i)); i++)
+		if (!object->dev && object->ino == impaired->pids_cgroup &&
+		    !strcmp(object->detail, "cgroup"))
+			return object->name;
+	return NULL;
 }

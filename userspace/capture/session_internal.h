@@ -215,7 +215,8 @@ int targets_wait_ms(const struct session *session, int most);
 /* Arms new programs and libraries, for as many processes as time permits. A process that is gone is
  * no error. */
 int targets_rearm(struct session *session);
-/* Passes on records of the targets that have as many descriptors open as they may. */
+/* Passes on records of the targets that have as many descriptors open as they may, or processes and
+ * threads in their cgroup, and of what may keep their threads from a CPU. */
 int targets_pass_limits(struct session *session, int (*pass)(struct waffle_rec *rec, void *arg),
 			void *arg);
 /* Looks which of the targets are at the other ends of the connections that threads waited for. */

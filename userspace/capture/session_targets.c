@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The processes of a capture. They are followed until they exit, and armed when they map new
  * files. */
+#include <dirent.h>
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
 #include "capture/session_internal.h"
+#include "target/process/cgroup.h"
+#include "target/process/cpu_limits.h"
 #include "target/process/descriptor_limit.h"
 #include "target/process/process.h"
 
@@ -142,33 +145,82 @@ int targets_find(struct session *session)
 /* For so long they are looked for at the end: the targets may be very many. */
 #define LIMITS_NS 200000000ull
 
+/* What the limits of a process are passed to, and until when they are looked for. */
+struct limit_pass {
+	int (*pass)(struct waffle_rec *rec, void *arg);
+	void *arg;
+	uint64_t ts, until_ns;
+};
+
+static int limit_pass(const struct limit_pass *to, pid_t tid, const struct cgroup_io_limit *limit)
+{
+	struct waffle_rec_io_limit rec = {
+		.rec = {.ts = to->ts, .tid = (uint32_t)tid, .kind = WAFFLE_REC_IO_LIMIT},
+		.cgroup = limit->cgroup,
+		.limit = limit->limit,
+		.dev = limit->dev,
+		.kind = limit->kind};
+
+	return to->pass(&rec.rec, to->arg);
+}
+
+/* The threads that may not run on all CPUs, or that others go before. */
+static int threads_pass(const struct limit_pass *to, pid_t pid)
+{
+	struct cgroup_io_limit cpus = {.kind = WAFFLE_IO_LIMIT_CPUS};
+	struct cgroup_io_limit nice = {.kind = WAFFLE_IO_LIMIT_NICE};
+	const struct dirent *entry;
+	char path[40];
+	DIR *threads;
+	int result = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	threads = opendir(path);
+	while (threads && !result && (entry = readdir(threads)) &&
+	       clock_monotonic_ns() < to->until_ns) {
+		pid_t tid = (pid_t)process_number(entry->d_name);
+
+		if (tid && cpus_are_limited(&cpus.limit, &cpus.dev, tid))
+			result = limit_pass(to, tid, &cpus);
+		if (!result && tid && thread_is_nice(&nice.limit, &nice.dev, tid))
+			result = limit_pass(to, tid, &nice);
+	}
+	if (threads)
+		closedir(threads);
+	return result;
+}
+
+static int target_limits_pass(const struct limit_pass *to, pid_t pid)
+{
+	struct cgroup_io_limit files = {.kind = WAFFLE_IO_LIMIT_DESCRIPTORS}, pids, weight;
+	int result = 0;
+
+	if (descriptors_are_used_up(&files.limit, pid))
+		result = limit_pass(to, pid, &files);
+	if (!result && cgroup_pids_are_used_up(&pids, pid))
+		result = limit_pass(to, pid, &pids);
+	if (!result && cgroup_weight_is_low(&weight, pid))
+		result = limit_pass(to, pid, &weight);
+	return result ?: threads_pass(to, pid);
+}
+
 int targets_pass_limits(struct session *session, int (*pass)(struct waffle_rec *rec, void *arg),
 			void *arg)
 {
-	uint64_t until_ns = clock_monotonic_ns() + LIMITS_NS;
+	struct limit_pass to = {pass, arg, session->end_ts, clock_monotonic_ns() + LIMITS_NS};
 	char line[160];
 	int result = 0;
 
 	for (size_t i = 0; i < session->targets.len && !result; i++) {
-		pid_t pid = session->targets.data[i].pid;
-		struct waffle_rec_io_limit rec = {.rec = {.ts = session->end_ts,
-							  .tid = (uint32_t)pid,
-							  .kind = WAFFLE_REC_IO_LIMIT},
-						  .kind = WAFFLE_IO_LIMIT_DESCRIPTORS};
-		uint64_t limit;
-
-		if (clock_monotonic_ns() >= until_ns) {
+		if (clock_monotonic_ns() >= to.until_ns) {
 			snprintf(line, sizeof(line),
 				 "the time was too short to look in more than %zu of %zu processes "
-				 "for whether all their descriptors are open",
+				 "for limits that they have reached",
 				 i, session->targets.len);
 			session_notify(session, line);
 			break;
 		}
-		if (!descriptors_are_used_up(&limit, pid))
-			continue;
-		rec.limit = limit;
-		result = pass(&rec.rec, arg);
+		result = target_limits_pass(&to, session->targets.data[i].pid);
 	}
 	return result;
 }

@@ -270,7 +270,7 @@ static inline int record_finish(const struct stages *stages, struct stage_record
 	STAGE(unwinding_follow, KIND(FORK) | KIND(EXEC) | KIND(EXIT));
 	STAGE(calls_forget, KIND(EXEC) | KIND(EXIT));
 	STAGE(object_name, KIND(ENDPOINTS) | KIND(WAIT) | KIND(IO) | KIND(QUOTA) | KIND(MEMORY) |
-				   KIND(LOCK_REFUSAL) | KIND(REQUEST_FAILURE));
+				   KIND(LOCK_REFUSAL) | KIND(REQUEST_FAILURE) | KIND(IO_LIMIT));
 	STAGE(addresses_map, KIND(WAIT) | KIND(FAULT));
 	STAGE(stacks_number, KIND(TRACE) | KIND(FRAMES) | KIND(CODE) | KIND(WAIT) | KIND(WAKE) |
 				     KIND(EXIT) | KIND(STACK) | KIND(SAMPLE) | KIND(OPEN_WAIT));

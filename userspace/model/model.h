@@ -269,10 +269,12 @@ struct model_memory {
 	uint32_t user_comm; /* in model.strings */
 };
 
-/* How much of a disk the cgroup of the thread's process may use: struct waffle_rec_io_limit. */
+/* How much of a disk the cgroup of the thread's process may use, or another limit of a thread or
+ * its process: struct waffle_rec_io_limit. */
 struct model_io_limit {
-	uint64_t cgroup, limit; /* limit: bytes or requests a second */
+	uint64_t cgroup, limit; /* limit: bytes or requests a second, or what `kind` says */
 	uint32_t pid, dev, kind;
+	uint32_t thread; /* the one that has `pid` as its tid */
 };
 
 /* The thread tried to lock a file at `ts`, which a process had locked: struct

@@ -179,7 +179,8 @@ void threads_add_task(struct builder *builder, const struct waffle_rec_task *tas
 		thread->pid = task->tgid;
 	if (comm)
 		thread->comm = comm;
-	thread->born_ts = task->start_ts;
+	if (task->start_ts)
+		thread->born_ts = task->start_ts;
 	if (task->flags & WAFFLE_TASK_TRACED_FLAG)
 		thread->traced = true;
 	if (task->flags & WAFFLE_TASK_OWN_FLAG)

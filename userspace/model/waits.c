@@ -152,11 +152,14 @@ void waits_add_memory(struct builder *builder, const struct waffle_rec_memory *r
 
 void waits_add_io_limit(struct builder *builder, const struct waffle_rec_io_limit *rec)
 {
+	uint32_t thread = threads_at(builder, rec->rec.tid, rec->rec.ts);
+
 	vec_add(&builder->model->io_limits, (struct model_io_limit){.pid = rec->rec.tid,
 								    .cgroup = rec->cgroup,
 								    .limit = rec->limit,
 								    .dev = rec->dev,
-								    .kind = rec->kind});
+								    .kind = rec->kind,
+								    .thread = thread});
 }
 
 void waits_add_lock_refusal(struct builder *builder, const struct waffle_rec_lock_refusal *rec)

@@ -225,13 +225,21 @@ static const struct record_field memory_fields[] = {
 static const struct record_field io_limit_fields[] = {
 	FIELD(waffle_rec_io_limit, cgroup, INODE, "inode number of the cgroup's folder"),
 	FIELD(waffle_rec_io_limit, limit, NUMBER,
-	      "the limit: bytes or requests a second; 0 with flag 8; descriptors with flag 16"),
+	      "the limit: bytes or requests a second; 0 with flag 8; descriptors with flag 16; "
+	      "processes and threads with 32; CPUs with 64; nanoseconds with 128; the nice value "
+	      "with 256; the weight with 512"),
 	FIELD(waffle_rec_io_limit, dev, NUMBER,
-	      "the disk, in the kernel's encoding; 0 with flag 8 or 16"),
+	      "the disk, in the kernel's encoding; 0 with flag 8, 16, 32 or 512; the lowest CPU "
+	      "with 64; milliseconds with 128; the policy with 256"),
 	FIELD(waffle_rec_io_limit, kind, FLAGS,
 	      "1: of writes, otherwise of reads; 2: in requests, otherwise in bytes; 4: of "
 	      "blkio.throttle, otherwise of io.max; 8: no limit, but the cgroup can be frozen; "
-	      "16: all descriptors that the process may have are open"),
+	      "16: all descriptors that the process may have are open; 32: the cgroup has all "
+	      "processes and threads that it may have; 64: the thread `tid` may not run on all "
+	      "CPUs; 128: no limit, but so long the process ran in that time before `ts`, in a "
+	      "cgroup that throttled a traced thread; 256: the thread `tid` has a nice value above "
+	      "0, or the policy SCHED_IDLE; 512: the cgroup has a lower cpu.weight, or with 4 "
+	      "cpu.shares, than the default"),
 };
 
 static const struct record_field lock_refusal_fields[] = {

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Uses a disk or memory until it is killed, as a thread of this name and in this cgroup, if any:
+"""Uses a disk, memory or a CPU until it is killed, as a thread of this name and in this cgroup, if any:
 pressed.py NAME CGROUP read FILE BYTES | ring FILE BYTES | ring-sync FILE | submit FILE BYTES |
 again FILE | write FILE |
-touch FILE | hold BYTES."""
+touch FILE | hold BYTES | spin MS PAUSE_MS."""
 
 import ctypes
 import mmap
@@ -118,6 +118,14 @@ def hold(size):
         time.sleep(0.05)
 
 
+def spin(busy, pause):
+    while True:
+        end = time.monotonic() + int(busy) / 1000
+        while time.monotonic() < end:
+            pass
+        time.sleep(int(pause) / 1000)
+
+
 name, cgroup, mode, *arguments = sys.argv[1:]
 with open("/proc/self/comm", "w", encoding="utf-8") as comm:
     comm.write(name)
@@ -126,4 +134,4 @@ if cgroup:
         procs.write(str(os.getpid()))
 print("ready", flush=True)
 {"read": read, "ring": ring, "ring-sync": ring_sync, "submit": submit, "again": again, "write": write,
- "touch": touch, "hold": hold}[mode](*arguments)
+ "touch": touch, "hold": hold, "spin": spin}[mode](*arguments)

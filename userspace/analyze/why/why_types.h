@@ -262,6 +262,9 @@ struct why_instance {
 	uint32_t span; /* MODEL_NONE: a thread in a window */
 	uint32_t thread;
 	bool program; /* a Go program as a whole, in a window; `thread` is its main thread */
+	/* Text in why.texts: what keeps the thread from a CPU, such as its affinity, if it waits
+	 * for one for much of the time; 0: nothing, or that is not known. */
+	uint32_t cpus;
 	uint64_t from_ts, to_ts;
 	uint64_t running_ns, runnable_ns, blocked_ns, unknown_ns; /* sum: to_ts - from_ts */
 	uint64_t own_ns;           /* of the parts that the capture itself caused */

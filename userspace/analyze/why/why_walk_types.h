@@ -114,13 +114,17 @@ struct why_object_text {
 };
 #define WHY_OBJECT_TEXT_BITS 8
 
-/* A throttled thread and a cgroup that it was throttled by. */
+/* A throttled thread and a cgroup that it was throttled by; or the main thread of another process
+ * in that. */
 struct why_quota_user {
 	uint64_t cgroup;
 	uint32_t thread;
 	/* It was never throttled itself, but all throttled threads of its process were by that. */
 	bool maybe;
 	uint64_t ran_ns; /* scratch: in the period that is examined */
+	/* The other process: it ran outside_ns of outside_ms. Otherwise 0. */
+	uint64_t outside_ns;
+	uint32_t outside_ms;
 };
 
 /* A request of a Go program, which is known to be the client, and its answer: meanwhile, a

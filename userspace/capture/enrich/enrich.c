@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "capture/address_space/processes.h"
+#include "capture/enrich/cpu_users_internal.h"
 #include "capture/enrich/limits_internal.h"
 #include "capture/enrich/lock_holders_internal.h"
 #include "capture/enrich/object_names_internal.h"
@@ -30,6 +31,7 @@ struct enrich {
 	struct stack_numbers *stack_numbers;
 	struct open_waits *open_waits;
 	struct limits *limits;
+	struct cpu_users *cpu_users;
 	struct lock_holders *lock_holders;
 	struct map woken; /* tid of a thread that an interrupt woke → flags of its switch */
 };
@@ -48,9 +50,10 @@ static int modules_open(struct enrich *enrich, struct store_writer *writer, stru
 	enrich->open_waits =
 		open_waits_open(enrich->kernel, enrich->processes, enrich->span_stacks);
 	enrich->limits = limits_open();
+	enrich->cpu_users = cpu_users_open();
 	enrich->lock_holders = lock_holders_open();
 	if (!result && (!enrich->open_waits || !enrich->thread_names || !enrich->limits ||
-			!enrich->lock_holders))
+			!enrich->cpu_users || !enrich->lock_holders))
 		result = error_set(err, ENOMEM, "out of memory");
 	return result ?: stack_numbers_open(&enrich->stack_numbers, &uses, err);
 }
@@ -86,6 +89,7 @@ void enrich_close(struct enrich *enrich)
 	stacks_free(enrich->span_stacks);
 	open_waits_close(enrich->open_waits);
 	limits_close(enrich->limits);
+	cpu_users_close(enrich->cpu_users);
 	lock_holders_close(enrich->lock_holders);
 	map_free(&enrich->woken);
 	free(enrich);
@@ -213,6 +217,23 @@ static int64_t memory_object(struct enrich *enrich, struct waffle_rec_memory *me
 	return object_names_cgroup(enrich->objects, (pid_t)memory->rec.tid, memory->cgroup, err);
 }
 
+static int64_t quota_object(struct enrich *enrich, const struct waffle_rec_quota *quota,
+			    struct error *err)
+{
+	cpu_users_throttled(enrich->cpu_users, quota->cgroup, quota->rec.tid);
+	return object_names_cgroup(enrich->objects, (pid_t)quota->rec.tid, quota->cgroup, err);
+}
+
+/* The others were named before: disk_limits_read(). */
+static int64_t limit_object(struct enrich *enrich, const struct waffle_rec_io_limit *limit,
+			    struct error *err)
+{
+	return limit->kind & (WAFFLE_IO_LIMIT_PIDS | WAFFLE_IO_LIMIT_WEIGHT)
+		       ? object_names_cgroup(enrich->objects, (pid_t)limit->rec.tid, limit->cgroup,
+					     err)
+		       : 0;
+}
+
 static int64_t locked_object(struct enrich *enrich, struct waffle_rec_lock_refusal *rec,
 			     struct error *err)
 {
@@ -251,8 +272,9 @@ int enrich_object(struct enrich *enrich, struct waffle_rec *rec, struct error *e
 		number = object_names_device(enrich->objects,
 					     ((const struct waffle_rec_io *)rec)->dev, err);
 	else if (rec->kind == WAFFLE_REC_QUOTA)
-		number = object_names_cgroup(enrich->objects, (pid_t)rec->tid,
-					     ((const struct waffle_rec_quota *)rec)->cgroup, err);
+		number = quota_object(enrich, (const struct waffle_rec_quota *)rec, err);
+	else if (rec->kind == WAFFLE_REC_IO_LIMIT)
+		number = limit_object(enrich, (const struct waffle_rec_io_limit *)rec, err);
 	else if (rec->kind == WAFFLE_REC_ENDPOINTS)
 		number = object_names_endpoints(enrich->objects,
 						(const struct waffle_rec_endpoints *)rec, err);
@@ -464,7 +486,8 @@ int enrich_last_each(struct enrich *enrich, uint64_t end_ts,
 		     int (*pass)(struct waffle_rec *rec, void *arg), void *arg)
 {
 	return open_waits_each(enrich->open_waits, pass, arg)
-		       ?: limits_each(enrich->limits, end_ts, pass, arg);
+		       ?: limits_each(enrich->limits, end_ts, pass, arg)
+			       ?: cpu_users_each(enrich->cpu_users, end_ts, pass, arg);
 }
 
 /* ---- files and processes ---- */

@@ -72,7 +72,7 @@ void enrich_forget(struct enrich *enrich, pid_t pid);
  * them at once: this reads locks and stacks in the memory of their processes. An error says why it
  * is unknown who holds the other ends of pipes and sockets, and locks of files
  * (open_waits_internal.h). After all other records, pass the records of these waits on, and those
- * of limits of disks.
+ * of limits of disks, and of who used up the CPU time of a cgroup.
  */
 void enrich_halted(struct enrich *enrich, const struct waffle_rec_halted *halted);
 int enrich_halted_examine(struct enrich *enrich);

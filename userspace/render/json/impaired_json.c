@@ -19,6 +19,8 @@ void impaired_json(struct json *json, const struct model *model)
 				json_field_bool(json, "stopped", true);
 			if (list.data[i].descriptors)
 				json_field_u64(json, "descriptors", list.data[i].descriptors);
+			if (list.data[i].pids)
+				json_field_u64(json, "pids", list.data[i].pids);
 			json_object_end(json);
 		}
 		json_array_end(json);

@@ -516,6 +516,8 @@ static void instance_json(const struct why_json_printer *printer,
 	json_field_u64(json, "waffle_ns", instance->own_ns);
 	if (instance->memory)
 		text_field(printer, "memory", instance->memory);
+	if (instance->cpus)
+		text_field(printer, "cpus", instance->cpus);
 	if (instance->full_pool)
 		text_field(printer, "full_pool", instance->full_pool);
 	if (instance->manager)

@@ -628,6 +628,7 @@ static void print_instance(const struct why_printer *printer, const struct why_i
 	print_headline(printer, instance);
 	print_times(printer, instance);
 	print_note(printer, instance->memory);
+	print_note(printer, instance->cpus);
 	print_note(printer, instance->full_pool);
 	print_note(printer, instance->manager);
 	print_doubts(printer, instance);

@@ -51,6 +51,19 @@ static bool cgroup_mount(const char *controllers, char *point, size_t size)
 
 /* ---- the cgroups of a thread ---- */
 
+/* Whether a list such as "cpu,cpuacct" has a controller. */
+static bool has_controller(const char *controllers, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (const char *comma; controllers; controllers = comma ? comma + 1 : NULL) {
+		if (strcspn(controllers, ":,") == len && !strncmp(controllers, name, len))
+			return true;
+		comma = strchr(controllers, ',');
+	}
+	return false;
+}
+
 /* A folder of a cgroup of a thread. A true return stops the search. */
 typedef bool (*folder_fn)(const char *path, const char *controllers, void *arg);
 
@@ -76,8 +89,10 @@ static bool is_outside(const char *folder)
 	return !strncmp(folder, "/..", 3) && (!folder[3] || folder[3] == '/');
 }
 
-/* Lines look like "4:cpu,cpuacct:/a/b"; the unified hierarchy is "0::/a/b". */
-static bool folders_each(pid_t tid, char *path, size_t size, folder_fn each, void *arg)
+/* Lines look like "4:cpu,cpuacct:/a/b"; the unified hierarchy is "0::/a/b". With a controller:
+ * only its hierarchy, and the unified one. */
+static bool folders_each(pid_t tid, const char *controller, char *path, size_t size, folder_fn each,
+			 void *arg)
 {
 	char name[64], *line = NULL, point[PATH_MAX];
 	size_t line_size = 0;
@@ -93,6 +108,8 @@ static bool folders_each(pid_t tid, char *path, size_t size, folder_fn each, voi
 			continue;
 		*folder++ = '\0';
 		folder[strcspn(folder, "\n")] = '\0';
+		if (controller && *controllers && !has_controller(controllers, controller))
+			continue;
 		if (is_outside(folder) || !cgroup_mount(controllers, point, sizeof(point)) ||
 		    strlen(point) >= size)
 			continue;
@@ -117,7 +134,7 @@ static bool has_inode(const char *path, const char *controllers, void *arg)
 bool cgroup_path(char *path, size_t size, pid_t tid, uint64_t ino)
 {
 	/* It may be an ancestor, since limits are inherited. */
-	return folders_each(tid, path, size, has_inode, &ino);
+	return folders_each(tid, NULL, path, size, has_inode, &ino);
 }
 
 /* ---- limits of disks ---- */
@@ -192,19 +209,6 @@ static void limits_read(struct limit_search *search, const char *path, size_t ro
 		fclose(limits);
 }
 
-/* Whether a list such as "cpu,cpuacct" has a controller. */
-static bool has_controller(const char *controllers, const char *name)
-{
-	size_t len = strlen(name);
-
-	for (const char *comma; controllers; controllers = comma ? comma + 1 : NULL) {
-		if (strcspn(controllers, ":,") == len && !strncmp(controllers, name, len))
-			return true;
-		comma = strchr(controllers, ',');
-	}
-	return false;
-}
-
 /* The root cgroup has neither file. */
 static void freezer_add(struct limit_search *search, const char *path, const char *name)
 {
@@ -237,19 +241,132 @@ size_t cgroup_io_limits(pid_t pid, struct cgroup_io_limit *limits, size_t max)
 	struct limit_search search = {.limits = limits, .max = max};
 	char path[PATH_MAX];
 
-	folders_each(pid, path, sizeof(path), folder_limits, &search);
+	folders_each(pid, NULL, path, sizeof(path), folder_limits, &search);
 	return search.count;
 }
 
-/* ---- who uses the memory ---- */
+/* ---- the limit of processes ---- */
+
+/* The number in a file of a cgroup; UINT64_MAX: "max", or there is no such file. */
+static uint64_t value_read(const char *path, const char *name)
+{
+	char file[PATH_MAX + 64];
+	uint64_t value = UINT64_MAX;
+	FILE *in;
+
+	snprintf(file, sizeof(file), "%s/%s", path, name);
+	in = fopen(file, "re");
+	if (in && fscanf(in, "%" SCNu64, &value) != 1)
+		value = UINT64_MAX;
+	if (in)
+		fclose(in);
+	return value;
+}
+
+static bool has_all_pids(const char *path, const char *controllers, void *arg)
+{
+	struct limit_search *search = arg;
+	struct cgroup_io_limit limit = {.kind = WAFFLE_IO_LIMIT_PIDS};
+	uint64_t count;
+
+	(void)controllers;
+	limit.limit = value_read(path, "pids.max");
+	if (limit.limit == UINT64_MAX)
+		return false;
+	count = value_read(path, "pids.current");
+	if (count == UINT64_MAX || count < limit.limit)
+		return false;
+	limit_add(search, path, &limit);
+	return search->count;
+}
+
+bool cgroup_pids_are_used_up(struct cgroup_io_limit *limit, pid_t pid)
+{
+	struct limit_search search = {.limits = limit, .max = 1};
+	char path[PATH_MAX];
+
+	return folders_each(pid, "pids", path, sizeof(path), has_all_pids, &search);
+}
+
+/* ---- the weight of CPUs ---- */
+
+#define WEIGHT 100
+#define SHARES 1024
+
+static bool lower_weight(const char *path, const char *controllers, void *arg)
+{
+	struct limit_search *search = arg;
+	const struct cgroup_io_limit *least = search->limits;
+	struct cgroup_io_limit limit = {.kind = WAFFLE_IO_LIMIT_WEIGHT};
+	uint64_t usual = *controllers ? SHARES : WEIGHT, least_usual;
+
+	limit.limit = value_read(path, *controllers ? "cpu.shares" : "cpu.weight");
+	if (*controllers)
+		limit.kind |= WAFFLE_IO_LIMIT_OLD;
+	if (limit.limit >= usual)
+		return false;
+	least_usual = search->count && least->kind & WAFFLE_IO_LIMIT_OLD ? SHARES : WEIGHT;
+	if (search->count && limit.limit * least_usual >= least->limit * usual)
+		return false;
+	search->count = 0;
+	limit_add(search, path, &limit);
+	return false;
+}
+
+bool cgroup_weight_is_low(struct cgroup_io_limit *limit, pid_t pid)
+{
+	struct limit_search search = {.limits = limit, .max = 1};
+	char path[PATH_MAX];
+
+	folders_each(pid, "cpu", path, sizeof(path), lower_weight, &search);
+	return search.count;
+}
+
+/* ---- processes ---- */
 
 #define PROCESSES_MAX 1024 /* to read, of a cgroup and those below it */
 #define DEPTH_MAX 4
 
-struct user_search {
-	struct cgroup_user *user;
+struct process_search {
+	void (*each)(pid_t pid, void *arg);
+	void *arg;
 	unsigned processes;
 };
+
+static void processes_read(struct process_search *search, const char *path, unsigned depth)
+{
+	char name[PATH_MAX];
+	struct dirent *entry;
+	FILE *processes;
+	DIR *folder;
+	pid_t pid;
+
+	if ((size_t)snprintf(name, sizeof(name), "%s/cgroup.procs", path) >= sizeof(name))
+		return;
+	processes = fopen(name, "re");
+	while (processes && search->processes++ < PROCESSES_MAX &&
+	       fscanf(processes, "%d", &pid) == 1)
+		search->each(pid, search->arg);
+	if (processes)
+		fclose(processes);
+	folder = depth < DEPTH_MAX ? opendir(path) : NULL;
+	while (folder && search->processes < PROCESSES_MAX && (entry = readdir(folder)))
+		if (entry->d_type == DT_DIR && entry->d_name[0] != '.' &&
+		    (size_t)snprintf(name, sizeof(name), "%s/%s", path, entry->d_name) <
+			    sizeof(name))
+			processes_read(search, name, depth + 1);
+	if (folder)
+		closedir(folder);
+}
+
+void cgroup_processes_each(const char *path, void (*each)(pid_t pid, void *arg), void *arg)
+{
+	struct process_search search = {.each = each, .arg = arg};
+
+	processes_read(&search, path, 0);
+}
+
+/* ---- who uses the memory ---- */
 
 /* Resident memory of a process, the second number in its statm. */
 static uint64_t resident_bytes(pid_t pid)
@@ -267,48 +384,21 @@ static uint64_t resident_bytes(pid_t pid)
 	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static void user_look(struct user_search *search, pid_t pid)
+static void user_look(pid_t pid, void *arg)
 {
+	struct cgroup_user *user = arg;
 	uint64_t bytes = resident_bytes(pid);
 
-	if (bytes <= search->user->bytes)
+	if (bytes <= user->bytes)
 		return;
-	search->user->bytes = bytes;
-	search->user->pid = (uint32_t)pid;
-}
-
-static void users_read(struct user_search *search, const char *path, unsigned depth)
-{
-	char name[PATH_MAX];
-	struct dirent *entry;
-	FILE *processes;
-	DIR *folder;
-	pid_t pid;
-
-	if ((size_t)snprintf(name, sizeof(name), "%s/cgroup.procs", path) >= sizeof(name))
-		return;
-	processes = fopen(name, "re");
-	while (processes && search->processes++ < PROCESSES_MAX &&
-	       fscanf(processes, "%d", &pid) == 1)
-		user_look(search, pid);
-	if (processes)
-		fclose(processes);
-	folder = depth < DEPTH_MAX ? opendir(path) : NULL;
-	while (folder && search->processes < PROCESSES_MAX && (entry = readdir(folder)))
-		if (entry->d_type == DT_DIR && entry->d_name[0] != '.' &&
-		    (size_t)snprintf(name, sizeof(name), "%s/%s", path, entry->d_name) <
-			    sizeof(name))
-			users_read(search, name, depth + 1);
-	if (folder)
-		closedir(folder);
+	user->bytes = bytes;
+	user->pid = (uint32_t)pid;
 }
 
 bool cgroup_memory_user(struct cgroup_user *user, const char *path)
 {
-	struct user_search search = {.user = user};
-
 	*user = (struct cgroup_user){0};
-	users_read(&search, path, 0);
+	cgroup_processes_each(path, user_look, user);
 	if (user->pid)
 		process_comm((pid_t)user->pid, user->comm);
 	return user->pid;

@@ -22,14 +22,25 @@ struct cgroup_io_limit {
  * that can be frozen. Returns their number. */
 size_t cgroup_io_limits(pid_t pid, struct cgroup_io_limit *limits, size_t max);
 
+/* Whether the cgroup of a process, or one above it, has as many processes and threads as it may
+ * (pids.max), so that fork() and clone() fail with EAGAIN. Sets the cgroup and the limit. */
+bool cgroup_pids_are_used_up(struct cgroup_io_limit *limit, pid_t pid);
+
+/* Whether the cgroup of a process, or one above it, gets less CPU time than others beside it by
+ * default: cpu.weight or cpu.shares. Sets the cgroup with the lowest part of the default. */
+bool cgroup_weight_is_low(struct cgroup_io_limit *limit, pid_t pid);
+
+/* Calls a function with the pids of the first thousand processes of the cgroup at `path` and those
+ * below it. */
+void cgroup_processes_each(const char *path, void (*each)(pid_t pid, void *arg), void *arg);
+
 /* The process with the most resident memory. */
 struct cgroup_user {
 	uint64_t bytes;
 	uint32_t pid; /* 0: none */
 	char comm[16];
 };
-/* Finds it among the first thousand processes of the cgroup at `path` and those below it. False:
- * there is none. */
+/* Finds it among those processes. False: there is none. */
 bool cgroup_memory_user(struct cgroup_user *user, const char *path);
 
 #endif

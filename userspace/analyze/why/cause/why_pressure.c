@@ -151,16 +151,45 @@ static bool faults_matter(const struct why_walk *walk, const struct why_instance
 /* The limit counts if the thread's own reads of pages of files take at least this part. */
 #define READ_PARTS 4
 
+/* Limit of the waits to search for one with a stack. */
+#define WAITS_MAX 4096
+
+/* The kernel's stack of a wait. The kernel takes those of a part of very frequent waits only, so
+ * without one it is that of the thread's first wait for the same file in the instance. 0: none. */
+static uint32_t stack_like(struct why_walk *walk, const struct why_instance *instance,
+			   const struct model_wait *wait)
+{
+	const struct model_wait *all = walk->model->waits.data;
+	size_t len = walk->model->waits.len, first;
+
+	if (wait->kernel_stack)
+		return wait->kernel_stack;
+	first = lower_bound(len, i,
+			    all[i].thread < wait->thread || (all[i].thread == wait->thread &&
+							     all[i].from_ts < instance->from_ts));
+	for (size_t i = first; i < len && i - first < WAITS_MAX; i++) {
+		if (all[i].thread != wait->thread || all[i].from_ts >= instance->to_ts)
+			break;
+		walk->why->searched++;
+		if (all[i].kernel_stack && all[i].object == wait->object)
+			return all[i].kernel_stack;
+	}
+	return 0;
+}
+
 /* Whether the longest wait of a sum was for pages of a file. Direct I/O needs no pages. */
-static bool reads_pages(struct why_walk *walk, const struct why_sum *sum)
+static bool reads_pages(struct why_walk *walk, const struct why_instance *instance,
+			const struct why_sum *sum)
 {
 	const struct why_step *step =
 		&walk->chains.data[sum->chain].steps[sum->part.step_count - 1];
 	struct why_stack stack = {0};
+	uint32_t number;
 
 	if (step->wait >= walk->model->waits.len)
 		return false;
-	why_stack_meaning(walk, walk->model->waits.data[step->wait].kernel_stack, &stack);
+	number = stack_like(walk, instance, &walk->model->waits.data[step->wait]);
+	why_stack_meaning(walk, number, &stack);
 	return stack.meaning.rule == MEANING_READ;
 }
 
@@ -172,7 +201,7 @@ static bool reads_matter(struct why_walk *walk, const struct why_instance *insta
 		const struct why_part *part = &walk->sums.data[i].part;
 
 		if (part->thread == instance->thread && part->cause == WHY_DISK_READ &&
-		    reads_pages(walk, &walk->sums.data[i]))
+		    reads_pages(walk, instance, &walk->sums.data[i]))
 			ns += part->ns;
 	}
 	return ns && ns >= (instance->to_ts - instance->from_ts) / READ_PARTS;
@@ -320,6 +349,8 @@ static void find_requests(struct why_walk *walk, const struct why_blocked *block
 			add_neighbour(requests, model, blocked, &ios[i]);
 }
 
+#define DISK_KINDS (WAFFLE_IO_LIMIT_WRITES | WAFFLE_IO_LIMIT_COUNT | WAFFLE_IO_LIMIT_OLD)
+
 /* A limit of the process for that disk. Several cgroups may have one: the lowest counts. */
 static const struct model_io_limit *io_limit(const struct model *model, uint32_t pid, uint32_t disk,
 					     bool write)
@@ -328,7 +359,7 @@ static const struct model_io_limit *io_limit(const struct model *model, uint32_t
 	size_t len = model->io_limits.len;
 
 	for (size_t i = lower_bound(len, k, all[k].pid < pid); i < len && all[i].pid == pid; i++)
-		if (disk && all[i].dev == disk &&
+		if (disk && all[i].dev == disk && !(all[i].kind & ~DISK_KINDS) &&
 		    !!(all[i].kind & WAFFLE_IO_LIMIT_WRITES) == write &&
 		    (!found || all[i].limit < found->limit))
 			found = &all[i];

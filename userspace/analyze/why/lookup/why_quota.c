@@ -2,7 +2,8 @@
 /*
  * Who used up the CPU time of a cgroup. The scheduler throttles whichever thread wants to run when
  * the quota of a period is used up, so the throttled thread need not be the one that used it. The
- * switches of the period show how long each recorded thread of the cgroup ran.
+ * switches of the period show how long each recorded thread of the cgroup ran. Of other processes
+ * of the cgroup, we know how long they ran in most of the capture (WAFFLE_IO_LIMIT_CPU_USER).
  */
 #include "analyze/why/lookup/why_quota.h"
 
@@ -72,6 +73,24 @@ static void add_siblings(struct why_walk *walk)
 	map_free(&rows);
 }
 
+/* Adds the processes that are not traced. */
+static void add_outside(struct why_walk *walk)
+{
+	const struct model *model = walk->model;
+
+	for (size_t i = 0; i < model->io_limits.len; i++) {
+		const struct model_io_limit *limit = &model->io_limits.data[i];
+
+		if (limit->kind == WAFFLE_IO_LIMIT_CPU_USER && limit->limit &&
+		    !model_is_traced(model, limit->thread))
+			vec_add(&walk->quota_users,
+				((struct why_quota_user){.cgroup = limit->cgroup,
+							 .thread = limit->thread,
+							 .outside_ns = limit->limit,
+							 .outside_ms = limit->dev}));
+	}
+}
+
 /* The threads of each cgroup, as far as the records show them. */
 void why_quota_init(struct why_walk *walk)
 {
@@ -88,6 +107,7 @@ void why_quota_init(struct why_walk *walk)
 							 .thread = quota->thread}));
 	}
 	add_siblings(walk);
+	add_outside(walk);
 	users = walk->quota_users.data;
 	if (walk->quota_users.len)
 		qsort(users, walk->quota_users.len, sizeof(*users), by_cgroup);
@@ -188,17 +208,79 @@ longest(const struct period *period, const struct why_quota_user *const *named, 
 
 		for (unsigned k = 0; k < count; k++)
 			known |= named[k] == user;
-		if (!known && !user->maybe && user->ran_ns &&
+		if (!known && !user->maybe && !user->outside_ns && user->ran_ns &&
 		    (!found || user->ran_ns > found->ran_ns))
 			found = user;
 	}
 	return found;
 }
 
+/* Processes of one name that are not recorded. */
+struct outside {
+	const struct why_quota_user *longest; /* NULL: none */
+	unsigned count;
+	uint64_t ns;
+};
+
+static struct outside outside_named(const struct why_walk *walk, const struct period *period,
+				    uint32_t comm)
+{
+	struct outside named = {0};
+
+	for (size_t i = 0; i < period->count; i++) {
+		const struct why_quota_user *user = &period->users[i];
+
+		if (!user->outside_ns || walk->model->threads.data[user->thread].comm != comm)
+			continue;
+		named.count++;
+		named.ns += user->outside_ns;
+		if (!named.longest || user->outside_ns > named.longest->outside_ns)
+			named.longest = user;
+	}
+	return named;
+}
+
+/* The processes of one name that used at least half of what the cgroup may use at all. */
+static struct outside outside_most(const struct why_walk *walk, const struct model_quota *quota,
+				   const struct period *period)
+{
+	for (size_t i = 0; i < period->count; i++) {
+		const struct why_quota_user *user = &period->users[i];
+		double may_ns = (double)user->outside_ms * 1e6 * (double)quota->quota_ns /
+				(double)quota->period_ns;
+		struct outside named = {0};
+
+		if (user->outside_ns)
+			named = outside_named(walk, period,
+					      walk->model->threads.data[user->thread].comm);
+		if (named.longest == user && (double)named.ns >= may_ns / 2)
+			return named;
+	}
+	return (struct outside){0};
+}
+
+/* Adds "; others, not recorded, about 11 ms, in the capture mostly hog (4711)". */
+static size_t rest_text(const struct why_walk *walk, char *text, size_t size,
+			const struct period *period, const struct outside *most)
+{
+	const struct model *model = walk->model;
+	char rest[UNITS_TEXT], more[UNITS_TEXT];
+	size_t len = (size_t)snprintf(text, size, "; others, not recorded, about %s",
+				      units_format_duration(rest, period->rest_ns));
+
+	if (len < size && most->longest)
+		len += (size_t)snprintf(
+			text + len, size - len, ", in the capture mostly %.32s (%u)%s",
+			model_thread_name(model, most->longest->thread),
+			model_pid_real(model, model->threads.data[most->longest->thread].pid),
+			units_format_more(more, most->count - 1));
+	return len;
+}
+
 /* "its cgroup may use 30 ms of each 100 ms; sibling (8043) ran 14.2 ms, victim (8038) 5 ms; others,
  * not recorded, about 11 ms" */
 static uint32_t usage_text(struct why_walk *walk, const struct model_quota *quota,
-			   const struct period *period)
+			   const struct period *period, const struct outside *most)
 {
 	const struct why_quota_user *named[NAMED_MAX];
 	char text[512], of[UNITS_TEXT], each[UNITS_TEXT], ran[UNITS_TEXT], more[UNITS_TEXT];
@@ -206,7 +288,8 @@ static uint32_t usage_text(struct why_walk *walk, const struct model_quota *quot
 	size_t len;
 
 	for (size_t i = 0; i < period->count; i++)
-		others += !period->users[i].maybe && period->users[i].ran_ns > 0;
+		others += !period->users[i].maybe && !period->users[i].outside_ns &&
+			  period->users[i].ran_ns > 0;
 	len = (size_t)snprintf(text, sizeof(text), "its cgroup may use %s of each %s",
 			       units_format_duration(of, quota->quota_ns),
 			       units_format_duration(each, quota->period_ns));
@@ -228,9 +311,7 @@ static uint32_t usage_text(struct why_walk *walk, const struct model_quota *quot
 					units_format_more(more, others - count));
 	/* A CPU may keep some milliseconds of the quota that nobody uses. */
 	if (len < sizeof(text) && period->rest_ns >= period->quota_ns / 4)
-		len += (size_t)snprintf(text + len, sizeof(text) - len,
-					"; others, not recorded, about %s",
-					units_format_duration(ran, period->rest_ns));
+		len += rest_text(walk, text + len, sizeof(text) - len, period, most);
 	return strtab_put(walk->why->texts, text, len < sizeof(text) ? len : sizeof(text) - 1);
 }
 
@@ -248,6 +329,7 @@ void why_quota_users(struct why_walk *walk, const struct model_quota *quota, uin
 {
 	const struct why_quota_user *own = NULL;
 	uint64_t own_ns = 0, others_ns = 0, maybe_ns = 0;
+	struct outside most = {0};
 	struct period period;
 
 	if (from_ts >= to_ts || windows_touch(&walk->losses, from_ts, to_ts) ||
@@ -258,16 +340,18 @@ void why_quota_users(struct why_walk *walk, const struct model_quota *quota, uin
 			own = &period.users[i];
 		else if (period.users[i].maybe)
 			maybe_ns += period.users[i].ran_ns;
-		else
+		else if (!period.users[i].outside_ns)
 			others_ns += period.users[i].ran_ns;
 	}
 	if (own)
 		own_ns = own->ran_ns;
 	period.rest_ns = rest_of(walk, &period, own_ns + others_ns + maybe_ns);
-	throttled->meaning = usage_text(walk, quota, &period);
+	if (period.rest_ns)
+		most = outside_most(walk, quota, &period);
+	throttled->meaning = usage_text(walk, quota, &period, &most);
 	throttled->unsure = own_ns < period.quota_ns / 2;
 	if (period.rest_ns > own_ns && period.rest_ns > others_ns)
-		throttled->culprit = MODEL_NONE;
+		throttled->culprit = most.longest ? most.longest->thread : MODEL_NONE;
 	else if (others_ns > own_ns) {
 		throttled->culprit = longest(&period, &own, own ? 1 : 0)->thread;
 		throttled->unsure = true;

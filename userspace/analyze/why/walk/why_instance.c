@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyze/why/await/why_await.h"
+#include "analyze/why/cause/why_cpu_limits.h"
 #include "analyze/why/cause/why_pressure.h"
 #include "analyze/why/lookup/why_at_end.h"
 #include "analyze/why/lookup/why_full_pool.h"
@@ -730,6 +731,7 @@ void why_instance_take(struct why *why, struct why_walk *walk, struct why_instan
 	why_instance_judge(instance, walk);
 	sums_sort(walk, instance);
 	instance->memory = why_pressure_memory(walk, instance);
+	instance->cpus = why_cpu_limits(walk, instance);
 	instance->full_pool = text_of_chains(walk, instance, why_full_pool_text);
 	instance->manager = text_of_chains(walk, instance, why_manager_text);
 	instance->part = (uint32_t)why->parts.len;
