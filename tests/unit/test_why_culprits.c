@@ -1129,6 +1129,83 @@ static void test_work_is_of_no_request_if_it_may_be_another_ones(void **state)
 	assert_int_equal(request_worked_for("RESP BLPOP", true, true), 0);
 }
 
+/* Thread 11 waits for a thread of another process twice, and once it has the CPU of thread 11. */
+static void test_what_one_process_does_is_told_whatever_the_causes(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	named(&capture, 12, 12, "server");
+	gets(&capture, 1000, 2, 0, 12, 0, 0, 0);
+	for (uint64_t i = 0; i < 2; i++) {
+		waits(&capture, 1100 + i * 1000, 1, 11, 0, S, NR_FUTEX, 0x7000 + i * 64, 9, 0);
+		gets(&capture, 1900 + i * 1000, 1, 0, 11, 12, 1900 + i * 1000, 0);
+	}
+	waits(&capture, 2950, 2, 12, 0, S, NR_NANOSLEEP, 0, 0, 0);
+	gets(&capture, 3000, 1, 11, 12, 0, 3000, HARD);
+	gets(&capture, 4000, 1, 12, 11, 0, 0, 0);
+	capture_end(&capture, 4000, 11, 1);
+	why = ask_span(&capture, 9000);
+	check_part(why, 0, "user-work", 1600, 12, "likely", "2 futexes");
+	check_part(why, 1, "cpu-contention", 1000, 12, "certain", "");
+	check_why_text(why, "  by process: 86.7 % server (12)\n");
+	done(&capture, why);
+}
+
+/* Thread 11 starts a program and waits for its end, so many times. Each lives for 80 of 100. */
+static uint64_t starts_programs(struct capture *capture, uint32_t count)
+{
+	uint64_t ts = 1000;
+
+	for (uint32_t tid = 20; tid < 20 + count; tid++) {
+		struct waffle_rec_task task = {.rec = {ts, tid, WAFFLE_REC_TASK, 0},
+					       .tgid = tid,
+					       .flags = WAFFLE_TASK_TRACED_FLAG,
+					       .start_ts = ts,
+					       .comm = "cut"};
+		struct waffle_rec_exit ended = {.rec = {ts + 80, tid, WAFFLE_REC_EXIT, 0},
+						.tgid = tid};
+
+		capture_add(capture, &task);
+		gets(capture, ts, 2, 0, tid, 0, 0, 0);
+		waits(capture, ts + 10, 1, 11, 0, S, NR_WAIT4, tid, 0, 0);
+		capture_add(capture, &ended);
+		gets(capture, ts + 80, 1, 0, 11, tid, ts + 80, 0);
+		ts += 100;
+	}
+	return ts;
+}
+
+static void test_many_short_processes_are_told_together(void **state)
+{
+	static const char text[] = "  short processes: 70.0 % for 20 of them, which lived for 80 "
+				   "ns on average; most for those named cut\n";
+
+	(void)state;
+	for (uint32_t count = 8; count <= 20; count += 12) {
+		struct capture capture;
+		char *printed = NULL;
+		struct why *why;
+		uint64_t ts;
+		size_t len;
+		FILE *out;
+
+		begin(&capture);
+		ts = starts_programs(&capture, count);
+		capture_end(&capture, ts, 11, 1);
+		why = ask_span(&capture, ts + 1000);
+		out = open_memstream(&printed, &len);
+		why_print_text(why, &(struct why_view){0}, out);
+		fclose(out);
+		assert_int_equal(strstr(printed, "  short processes: ") != NULL, count == 20);
+		assert_int_equal(strstr(printed, text) != NULL, count == 20);
+		free(printed);
+		done(&capture, why);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1166,6 +1243,8 @@ int main(void)
 			test_a_connection_that_is_not_accepted_at_the_end_names_the_server),
 		cmocka_unit_test(test_workers_and_threads_of_a_pool_that_do_the_same_are_one_cause),
 		cmocka_unit_test(test_work_is_of_no_request_if_it_may_be_another_ones),
+		cmocka_unit_test(test_what_one_process_does_is_told_whatever_the_causes),
+		cmocka_unit_test(test_many_short_processes_are_told_together),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,6 +34,15 @@ struct why_group_cause {
 	struct map sockets;
 };
 
+/* The time for which a process of the target is to blame, whatever the causes. */
+struct why_group_process {
+	uint32_t process; /* index in model.processes */
+	uint64_t ns;
+	uint64_t others_ns; /* of these, in spans of other processes */
+};
+/* How many a group tells apart; others are left out. */
+#define WHY_GROUP_PROCESSES_MAX 64
+
 /* Spans of one name and category. The strings belong to the model or its reader. */
 struct why_group {
 	const char *name, *category;
@@ -47,7 +56,8 @@ struct why_group {
 	uint64_t p40_ns, p60_ns, p99_ns;
 	uint64_t slow_count, median_count;
 	uint64_t slow_total_ns, median_total_ns;
-	VEC(struct why_group_cause) causes; /* by descending total_ns */
+	VEC(struct why_group_cause) causes;      /* by descending total_ns */
+	VEC(struct why_group_process) processes; /* by descending ns */
 };
 
 struct why_aggregate {

@@ -14,6 +14,11 @@ enum why_cause {
 #undef CAUSE
 };
 
+static inline bool why_is_lock(enum why_cause cause)
+{
+	return cause == WHY_LOCK || cause == WHY_GIL;
+}
+
 /*
  * Confidence in a part. Certain: records prove each step. Likely: a step follows from a rule that
  * can be wrong (a futex taken for a mutex), or records were dropped nearby. Unknown: we know only
@@ -247,11 +252,33 @@ struct why_part {
 	uint32_t place, place_count;
 };
 
+/* A thread, and the time that it has left in a vote for it, as others took theirs from it
+ * (Boyer-Moore): it has at least as much. */
+struct why_vote {
+	uint32_t thread;
+	uint64_t ns;
+};
+
+static inline void why_vote_add(struct why_vote *vote, uint32_t thread, uint64_t ns)
+{
+	if (vote->ns && vote->thread != thread && vote->ns >= ns)
+		vote->ns -= ns;
+	else if (vote->ns && vote->thread != thread)
+		*vote = (struct why_vote){thread, ns - vote->ns};
+	else
+		*vote = (struct why_vote){thread, vote->ns + ns};
+}
+
 /* The time that an instance lost in waits for a lock, whatever its holder did meanwhile. If the
  * holder waited for another lock, that is not counted. */
 struct why_lock_time {
 	uint32_t lock; /* text in why.texts */
 	uint64_t ns;
+	/* Who held it up, as the holder of it, or of another lock that its holder waited for; and
+	 * for whom that thread waited meanwhile. Each for at least half of the time; MODEL_NONE:
+	 * there is no such thread. */
+	struct why_vote holder, awaited;
+	uint64_t socket_ns; /* of ns: the holder waited at a socket meanwhile */
 };
 
 /* How many locks of an instance are told apart, and how many are listed; others are left out. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyze/why/lookup/why_wait.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -321,6 +322,39 @@ static bool is_plain_end(const char *end)
 	       (text_begins(end, " of ") && !strchr(end, ',') && !(more && !more[strlen(MORE)]));
 }
 
+static bool has_letter(const char *text)
+{
+	while (*text && !isalpha((unsigned char)*text))
+		text++;
+	return *text;
+}
+
+/* "/data/seg.N" of "/data/seg.7 (ext4)". Files of one folder whose names differ only in numbers are
+ * parts of one thing. A name without letters, such as that of a table of PostgreSQL, is a thing of
+ * its own, and so are devices. 0: it is no such file. */
+static uint32_t numbered_file(struct strtab *texts, const char *text)
+{
+	static const char *const apart[] = {"/dev/", "/proc/", "/sys/"};
+	const char *end = strrchr(text, '(');
+	char path[1024], *name;
+	size_t len;
+
+	for (size_t i = 0; i < sizeof(apart) / sizeof(apart[0]); i++)
+		if (text_begins(text, apart[i]))
+			return 0;
+	if (*text != '/' || !end || end[-1] != ' ' || strcspn(end, ", )") + 1 != strlen(end) ||
+	    end - text > (ptrdiff_t)sizeof(path))
+		return 0;
+	len = (size_t)(end - 1 - text);
+	memcpy(path, text, len);
+	path[len] = '\0';
+	name = strrchr(path, '/') + 1;
+	if (!strpbrk(name, "0123456789") || !has_letter(name))
+		return 0;
+	len = text_without_numbers(name, len + 1, name);
+	return strtab_put(texts, path, (size_t)(name - path) + len);
+}
+
 uint32_t wait_unnamed(struct strtab *texts, uint32_t object)
 {
 	static const char *const begins[] = {WAIT_FUTEX_BEGIN, "pipe:[", DESCRIPTOR_SOCKET "[",
@@ -340,7 +374,7 @@ uint32_t wait_unnamed(struct strtab *texts, uint32_t object)
 			       ? strtab_put(texts, kind, (size_t)len)
 			       : 0;
 	}
-	return 0;
+	return numbered_file(texts, text);
 }
 
 uint32_t wait_unnamed_text(struct strtab *texts, uint32_t object, size_t count)

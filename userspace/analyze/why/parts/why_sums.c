@@ -181,8 +181,7 @@ static uint32_t lock_held(const struct why_walk *walk, const struct why_verdict 
 {
 	const struct why_step *last = &walk->path[walk->depth - 1];
 
-	if (walk->depth < 2 || verdict->cause == WHY_LOCK || verdict->cause == WHY_GIL ||
-	    verdict->thread != last->thread)
+	if (walk->depth < 2 || why_is_lock(verdict->cause) || verdict->thread != last->thread)
 		return 0;
 	return last[-1].by == last->thread ? last[-1].lock : 0;
 }
@@ -319,7 +318,9 @@ void why_walk_join(struct why_walk *walk, const struct why_verdict *verdict)
 	uint64_t ns = last->to_ts - last->from_ts;
 
 	why_locks_add(walk,
-		      &(struct why_verdict){.cause = sum->part.cause, .object = sum->part.object},
+		      &(struct why_verdict){.cause = sum->part.cause,
+					    .thread = MODEL_NONE,
+					    .object = sum->part.object},
 		      ns);
 	sum->part.through_ns += sum->part.through_ns > sum->part.ns / 2 ? ns : 0;
 	sum->part.ns += ns;

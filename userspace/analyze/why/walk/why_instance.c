@@ -603,26 +603,29 @@ static const struct sum_folding fold_accepted = {.apart = 1,
 						 .keeps = has_main,
 						 .join = name_accepted};
 
-/* ---- sockets to one thread ---- */
+/* ---- sockets and futexes to one thread ---- */
 
-/* Whether the culprit is known whatever the socket is, alone or in a list. What was sent again is a
- * cause of its own. */
-static bool is_socket_to(const struct why_walk *walk, const struct why_sum *sum)
+/* Whether the culprit is known whatever the socket is, alone or in a list, or the futex, unless
+ * that is a lock. What was sent again is a cause of its own. */
+static bool is_way_to(const struct why_walk *walk, const struct why_sum *sum)
 {
 	const char *object = strtab_get(walk->why->texts, sum->part.object);
 
 	if (!is_other(walk, sum) || sum->part.objects > 1 || sum->part.connections)
 		return false;
+	if (sum->futex)
+		return !why_is_lock(sum->part.cause);
 	return descriptor_is_socket(object) ? !strstr(object, DESCRIPTOR_AFTER)
 					    : descriptor_list(object) != NULL;
 }
 
-static const struct sum_folding fold_sockets = {
-	.apart = 1, .takes = is_socket_to, .group = object_of_thread, .join = name_objects};
+static const struct sum_folding fold_ways = {
+	.apart = 1, .takes = is_way_to, .group = object_of_thread, .join = name_pool_objects};
 
-/* ---- pipes for a child each ---- */
+/* ---- pipes for a child each, numbered files ---- */
 
-/* What is waited for in one place has no name. Small objects are one cause already. */
+/* What is waited for in one place has no name, or one that differs only in numbers. Small objects
+ * are one cause already. */
 static bool is_unnamed(const struct why_walk *walk, const struct why_sum *sum)
 {
 	return sum->place && sum->unnamed && sum->part.objects < 2 &&
@@ -635,8 +638,17 @@ static int unnamed_group(const struct model *model, const struct why_sum *a,
 	return place_group(model, a, b) ?: compare(a->unnamed, b->unnamed);
 }
 
-static const struct sum_folding fold_unnamed = {
-	.apart = 1, .takes = is_unnamed, .group = unnamed_group, .join = name_unnamed};
+/* The one slow file among many is told apart. */
+static bool has_main_file(const struct why_sum *sums, size_t count)
+{
+	return sums->file && has_main(sums, count);
+}
+
+static const struct sum_folding fold_unnamed = {.apart = 1,
+						.takes = is_unnamed,
+						.group = unnamed_group,
+						.keeps = has_main_file,
+						.join = name_unnamed};
 
 void why_instance_judge(struct why_instance *instance, const struct why_walk *walk)
 {
@@ -839,6 +851,7 @@ static void fold_all(struct why_walk *walk, const struct why_instance *instance)
 		sum->place = place_of(walk, sum);
 		sum->futex = wait_is_unnamed_futex(strtab_get(walk->why->texts, sum->part.object));
 		sum->unnamed = wait_unnamed(walk->why->texts, sum->part.object);
+		sum->file = *strtab_get(walk->why->texts, sum->part.object) == '/';
 		sum->server = why_connections_to(walk->why->texts, sum->part.object);
 		sum->accepted = why_connections_at(walk->why->texts, sum->part.object);
 	}
@@ -850,7 +863,7 @@ static void fold_all(struct why_walk *walk, const struct why_instance *instance)
 	fold(walk, &fold_accepted);
 	fold(walk, &fold_objects_of_thread);
 	fold(walk, &fold_objects);
-	fold(walk, &fold_sockets);
+	fold(walk, &fold_ways);
 	fold(walk, &fold_unnamed);
 }
 
