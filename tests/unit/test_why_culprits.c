@@ -427,6 +427,24 @@ static void test_four_threads_and_those_of_other_names_stay_apart(void **state)
 	done(&capture, why);
 }
 
+/* Other threads of its own process take the CPU of thread 11 most of the time. */
+static void test_a_process_that_takes_its_own_cpus_is_told(void **state)
+{
+	struct capture capture;
+	uint64_t ts;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	ts = take_turns(&capture, 1010, 12, 4, CAPTURE_PID, "calc");
+	ts = take_turns(&capture, ts, 20, 3, 500, "hog");
+	capture_end(&capture, ts, 11, 1);
+	why = ask_span(&capture, 9000);
+	check_why_text(why, "cpu-contention (7 culprits, calc (15) 8.2 %; its own process 28.9 "
+			    "%), ");
+	done(&capture, why);
+}
+
 /* Each of the threads takes the CPU from thread 11 for so long. */
 static uint64_t rivals_take_turns(struct capture *capture, uint64_t ts, const uint32_t *tids,
 				  const uint64_t *ns, size_t count)
@@ -1222,6 +1240,7 @@ int main(void)
 		cmocka_unit_test(test_more_than_four_threads_that_are_alike_are_one_cause),
 		cmocka_unit_test(test_more_than_four_processes_of_one_name_are_one_cause),
 		cmocka_unit_test(test_four_threads_and_those_of_other_names_stay_apart),
+		cmocka_unit_test(test_a_process_that_takes_its_own_cpus_is_told),
 		cmocka_unit_test(test_rivals_of_one_name_are_one_cause),
 		cmocka_unit_test(test_sums_stay_exact_with_several_groups),
 		cmocka_unit_test(test_many_small_objects_of_a_culprit_are_one_cause),

@@ -532,6 +532,36 @@ static void test_who_holds_up_a_lock_and_what_that_waits_for_is_told(void **stat
 	}
 }
 
+/* Thread 12 has a mutex without a name while it waits for thread 13. */
+static void test_a_lock_without_a_name_is_told_by_who_waits_for_it(void **state)
+{
+	static const char *const functions[] = {"pthread_mutex_lock (a.c:1)", "take (a.c:2)"};
+	struct stack_names *names;
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	deep_stack(&capture, 2, functions, 2);
+	named(&capture, 12, CAPTURE_PID, "holder");
+	named(&capture, 13, CAPTURE_PID, "other");
+	gets(&capture, 1000, 2, 0, 12, 0, 0, 0);
+	gets(&capture, 1000, 3, 0, 13, 0, 0, 0);
+	waits(&capture, MS, 1, 11, 0, S, NR_FUTEX, 0x8000, FUTEX_MUTEX, 2);
+	waits(&capture, MS + 1, 2, 12, 0, S, NR_FUTEX, 0x9000, FUTEX_COND, 0);
+	gets(&capture, 41 * MS - 10, 2, 0, 12, 13, 41 * MS - 10, 0);
+	gets(&capture, 41 * MS, 1, 0, 11, 12, 41 * MS, 0);
+	capture_add(&capture, &(struct waffle_rec_wait){.rec = {41 * MS, 11, WAFFLE_REC_WAIT, 0},
+							.from_ts = MS,
+							.user_stack = 2});
+	why = ask_named(&capture, 41, &names);
+	check_why_view(why, &(struct why_view){.names = names},
+		       "  in waits for locks: 100.0 % futex 0x8000, awaited by take (a.c:2), held "
+		       "up by holder "
+		       "(12), which waits for other (13)\n");
+	done_named(&capture, why, names);
+}
+
 /* Thread 11 waits for `first` from before the capture on to 20 ms, which has no stack, and then for
  * descriptor 4 to 50 ms. Checks the longest cause. */
 static void check_first_wait(uint64_t first, uint64_t lock_ns)
@@ -952,6 +982,7 @@ int main(void)
 		cmocka_unit_test(test_a_lock_of_mariadb_is_known_by_the_call_of_its_engine),
 		cmocka_unit_test(test_waits_without_a_stack_are_for_the_lock_that_others_show),
 		cmocka_unit_test(test_who_holds_up_a_lock_and_what_that_waits_for_is_told),
+		cmocka_unit_test(test_a_lock_without_a_name_is_told_by_who_waits_for_it),
 		cmocka_unit_test(
 			test_a_wait_from_before_the_capture_is_like_the_next_one_for_the_same),
 		cmocka_unit_test(test_the_busy_handler_of_sqlite_waits_for_a_lock),

@@ -252,21 +252,21 @@ struct why_part {
 	uint32_t place, place_count;
 };
 
-/* A thread, and the time that it has left in a vote for it, as others took theirs from it
- * (Boyer-Moore): it has at least as much. */
+/* What has most of the time, and the time that it has left in a vote for it, as others took theirs
+ * from it (Boyer-Moore): it has at least as much. */
 struct why_vote {
-	uint32_t thread;
+	uint32_t choice;
 	uint64_t ns;
 };
 
-static inline void why_vote_add(struct why_vote *vote, uint32_t thread, uint64_t ns)
+static inline void why_vote_add(struct why_vote *vote, uint32_t choice, uint64_t ns)
 {
-	if (vote->ns && vote->thread != thread && vote->ns >= ns)
+	if (vote->ns && vote->choice != choice && vote->ns >= ns)
 		vote->ns -= ns;
-	else if (vote->ns && vote->thread != thread)
-		*vote = (struct why_vote){thread, ns - vote->ns};
+	else if (vote->ns && vote->choice != choice)
+		*vote = (struct why_vote){choice, ns - vote->ns};
 	else
-		*vote = (struct why_vote){thread, vote->ns + ns};
+		*vote = (struct why_vote){choice, vote->ns + ns};
 }
 
 /* The time that an instance lost in waits for a lock, whatever its holder did meanwhile. If the
@@ -274,10 +274,11 @@ static inline void why_vote_add(struct why_vote *vote, uint32_t thread, uint64_t
 struct why_lock_time {
 	uint32_t lock; /* text in why.texts */
 	uint64_t ns;
-	/* Who held it up, as the holder of it, or of another lock that its holder waited for; and
-	 * for whom that thread waited meanwhile. Each for at least half of the time; MODEL_NONE:
-	 * there is no such thread. */
-	struct why_vote holder, awaited;
+	/* The thread that held it up, as the holder of it, or of another lock that its holder
+	 * waited for; the thread for which that one waited meanwhile; and the user stack of those
+	 * who waited. Each for at least half of the time; MODEL_NONE: there is no such one. */
+	struct why_vote holder, awaited, stack;
+	uint32_t wait;      /* index in model.waits of one with that stack */
 	uint64_t socket_ns; /* of ns: the holder waited at a socket meanwhile */
 };
 

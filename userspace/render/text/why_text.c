@@ -401,11 +401,32 @@ static void put_folder(const struct why_printer *printer, const struct why_insta
 	terminal_put(printer->out, first, len);
 }
 
-/* Prints " (40 culprits, cc1 (4711) 15.1 %)", or " (db (4711), files in /data/shards)". */
+/* The time of a cause in which other threads of the process had the CPU; 0: it is another cause. */
+static uint64_t own_contention_ns(const struct why_printer *printer,
+				  const struct why_instance *instance,
+				  const struct why_by_cause *sum)
+{
+	const struct model *model = printer->model;
+	const struct model_process *own = model_process_of(model, instance->thread);
+	uint64_t ns = 0;
+
+	for (uint32_t i = 0; sum->cause == WHY_CPU_CONTENTION && i < instance->part_count; i++) {
+		const struct why_part *part = &printer->why->parts.data[instance->part + i];
+
+		if (is_of_cause(part, sum) && own && part->processes == 1 &&
+		    model_process_of(model, part->thread) == own)
+			ns += part->ns;
+	}
+	return ns;
+}
+
+/* Prints " (40 culprits, cc1 (4711) 15.1 %)", " (8 culprits, calc (4711) 9.0 %; its own process
+ * 60.0 %)" or " (db (4711), files in /data/shards)". */
 static void put_of_cause(const struct why_printer *printer, const struct why_instance *instance,
 			 const struct why_by_cause *sum)
 {
 	const struct why_part *part = &printer->why->parts.data[instance->part + sum->largest];
+	uint64_t whole = instance->to_ts - instance->from_ts, own_ns;
 	char share[UNITS_TEXT];
 
 	if (has_one_culprit(printer, instance, sum)) {
@@ -420,8 +441,12 @@ static void put_of_cause(const struct why_printer *printer, const struct why_ins
 		put_culprits(printer, part);
 	else
 		put_culprit(printer, part);
-	fprintf(printer->out, " %s)",
-		units_format_share(share, part->ns, instance->to_ts - instance->from_ts));
+	fprintf(printer->out, " %s", units_format_share(share, part->ns, whole));
+	own_ns = own_contention_ns(printer, instance, sum);
+	if (own_ns > sum->ns / 2)
+		fprintf(printer->out, "; its own process %s",
+			units_format_share(share, own_ns, whole));
+	fputc(')', printer->out);
 }
 
 /* Prints "  by cause: 64.0 % cpu-contention (40 culprits, cc1 (4711) 15.1 %), 27.0 % running",
@@ -527,8 +552,8 @@ static bool is_idle_session(const struct why_printer *printer, const struct why_
 
 	return lock->socket_ns >= lock->ns / 2 &&
 	       strstr(strtab_get(printer->why->texts, lock->lock), " in PostgreSQL") &&
-	       strcmp(model_thread_name(model, lock->holder.thread),
-		      model_thread_name(model, lock->awaited.thread)) != 0;
+	       strcmp(model_thread_name(model, lock->holder.choice),
+		      model_thread_name(model, lock->awaited.choice)) != 0;
 }
 
 /* Prints ", held up by postgres (4712), idle in transaction: it waits for its client psql (4713)".
@@ -537,16 +562,27 @@ static void put_holder(const struct why_printer *printer, const struct why_lock_
 {
 	uint32_t thread_count = (uint32_t)printer->model->threads.len;
 
-	if (lock->holder.thread >= thread_count)
+	if (lock->holder.choice >= thread_count)
 		return;
 	fputs(", held up by ", printer->out);
-	why_put_thread(printer, lock->holder.thread);
-	if (lock->awaited.thread >= thread_count)
+	why_put_thread(printer, lock->holder.choice);
+	if (lock->awaited.choice >= thread_count)
 		return;
 	fputs(is_idle_session(printer, lock) ? ", idle in transaction: it waits for its client "
 					     : ", which waits for ",
 	      printer->out);
-	why_put_thread(printer, lock->awaited.thread);
+	why_put_thread(printer, lock->awaited.choice);
+}
+
+/* A futex without a name is told by the function that waits for it: "futex 0x7f01, awaited by
+ * Pool::ask". */
+static void put_named_lock(const struct why_printer *printer, const struct why_lock_time *lock)
+{
+	const char *text = strtab_get(printer->why->texts, lock->lock);
+
+	why_put(printer, text);
+	if (lock->stack.choice != MODEL_NONE && wait_is_unnamed_futex(text))
+		why_put_function(printer, lock->wait, ", awaited by ");
 }
 
 /* Prints "  in waits for locks: 61.0 % a lock in PostgreSQL", unless the first cause says so. */
@@ -569,8 +605,8 @@ static void print_locks(const struct why_printer *printer, const struct why_inst
 	for (uint32_t i = 0; i < count; i++) {
 		fprintf(printer->out, "%s %s ", i ? "," : "",
 			units_format_share(share, locks[i].ns, whole));
-		why_put(printer, strtab_get(why->texts, locks[i].lock));
-		if (i + 1 == count || locks[i + 1].holder.thread != locks[i].holder.thread)
+		put_named_lock(printer, &locks[i]);
+		if (i + 1 == count || locks[i + 1].holder.choice != locks[i].holder.choice)
 			put_holder(printer, &locks[i]);
 	}
 	fputc('\n', printer->out);

@@ -55,6 +55,20 @@ static void holder_add(const struct why_walk *walk, struct why_lock_time *time,
 		time->socket_ns += ns;
 }
 
+static void stack_add(const struct why_walk *walk, struct why_lock_time *time,
+		      const struct why_step *step, uint64_t ns)
+{
+	uint32_t stack = step->wait < walk->model->waits.len
+				 ? walk->model->waits.data[step->wait].user_stack
+				 : 0;
+
+	if (!stack)
+		return;
+	why_vote_add(&time->stack, stack, ns);
+	if (time->stack.choice == stack)
+		time->wait = step->wait;
+}
+
 void why_locks_add(struct why_walk *walk, const struct why_verdict *verdict, uint64_t ns)
 {
 	const struct why_step *step = step_awaiting(walk);
@@ -69,6 +83,7 @@ void why_locks_add(struct why_walk *walk, const struct why_verdict *verdict, uin
 		holder_add(walk, time, step, ns);
 	else
 		why_vote_add(&time->holder, verdict->thread, ns);
+	stack_add(walk, time, step ?: &walk->path[walk->depth - 1], ns);
 }
 
 static int by_time(const void *left, const void *right)
@@ -80,6 +95,12 @@ static int by_time(const void *left, const void *right)
 	return a->lock < b->lock ? -1 : a->lock > b->lock;
 }
 
+static void require_half(struct why_vote *vote, uint64_t ns)
+{
+	if (!vote->ns || vote->ns < ns / 2)
+		vote->choice = MODEL_NONE;
+}
+
 void why_locks_take(struct why *why, struct why_walk *walk, struct why_instance *instance)
 {
 	qsort(walk->locks, walk->lock_count, sizeof(*walk->locks), by_time);
@@ -89,10 +110,9 @@ void why_locks_take(struct why *why, struct why_walk *walk, struct why_instance 
 	for (uint32_t i = 0; i < instance->lock_count; i++) {
 		struct why_lock_time time = walk->locks[i];
 
-		if (time.holder.ns < time.ns / 2)
-			time.holder.thread = MODEL_NONE;
-		if (time.awaited.ns < time.ns / 2)
-			time.awaited.thread = MODEL_NONE;
+		require_half(&time.holder, time.ns);
+		require_half(&time.awaited, time.ns);
+		require_half(&time.stack, time.ns);
 		vec_add(&why->locks, time);
 	}
 }
