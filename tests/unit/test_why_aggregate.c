@@ -435,35 +435,45 @@ static void test_numbered_files_are_one_cause_but_the_slow_one(void **state)
 	}
 }
 
-/* Each span waits twice for thread 30 of another process, once as for a CPU. */
+/* A span waits for thread 30 of another process, and then for the CPU that it has. The process is
+ * named in each cause if another one has its name. */
 static void test_the_time_of_a_process_is_summed_over_its_causes(void **state)
 {
-	const struct why_group *group;
-	struct capture capture;
-	struct why_aggregate *aggregate;
-	const struct why_group_process *sums;
+	static const char *const names[] = {"peer", "a"};
 
 	(void)state;
-	begin(&capture);
-	named(&capture, 30, 30, "peer");
-	gets(&capture, CAPTURE_START, 1, 0, 30, 0, 0, 0);
-	capture_span(&capture, 2000, A, 0x100);
-	waits(&capture, 2100, 0, A, 0, S, NR_FUTEX, 0x7000, 0, 0);
-	gets(&capture, 5100, 0, 0, A, 30, 5100, 0);
-	gets(&capture, 6000, 0, A, 30, 0, 0, 0);
-	gets(&capture, 10000, 0, 30, A, 0, 0, 0);
-	capture_end(&capture, 10100, A, 0x100);
-	aggregate = aggregate_of(&capture, 0);
-	group = why_aggregate_group(aggregate, SITE_STEP);
-	sums = group->processes.data;
-	assert_int_equal(group->processes.len, 2);
-	assert_int_equal(capture.model->processes.data[sums[0].process].pid, 30);
-	assert_int_equal(sums[0].ns, 3000 + 4000);
-	assert_int_equal(sums[0].others_ns, 3000 + 4000);
-	assert_int_equal(capture.model->processes.data[sums[1].process].pid, CAPTURE_PID);
-	assert_int_equal(sums[1].ns, 100 + 900 + 100);
-	assert_int_equal(sums[1].others_ns, 0);
-	finish(&capture, aggregate);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const struct why_group *group;
+		struct capture capture;
+		struct why_aggregate *aggregate;
+		const struct why_group_process *sums;
+		const struct model_process *named_one;
+
+		begin(&capture);
+		named(&capture, 30, 30, names[i]);
+		gets(&capture, CAPTURE_START, 1, 0, 30, 0, 0, 0);
+		capture_span(&capture, 2000, A, 0x100);
+		waits(&capture, 2100, 0, A, 0, S, NR_FUTEX, 0x7000, 0, 0);
+		gets(&capture, 5100, 0, 0, A, 30, 5100, 0);
+		gets(&capture, 6000, 0, A, 30, 0, 0, 0);
+		gets(&capture, 10000, 0, 30, A, 0, 0, 0);
+		capture_end(&capture, 10100, A, 0x100);
+		aggregate = aggregate_of(&capture, 0);
+		group = why_aggregate_group(aggregate, SITE_STEP);
+		sums = group->processes.data;
+		assert_int_equal(group->processes.len, 2);
+		assert_int_equal(capture.model->processes.data[sums[0].process].pid, 30);
+		assert_int_equal(sums[0].ns, 3000 + 4000);
+		assert_int_equal(sums[0].others_ns, 3000 + 4000);
+		assert_int_equal(capture.model->processes.data[sums[1].process].pid, CAPTURE_PID);
+		assert_int_equal(sums[1].ns, 100 + 900 + 100);
+		assert_int_equal(sums[1].others_ns, 0);
+		assert_int_equal(group->causes.data[0].total_ns, 4000);
+		named_one = why_group_cause_process(aggregate, group, &group->causes.data[0]);
+		assert_ptr_equal(named_one,
+				 i ? &capture.model->processes.data[sums[0].process] : NULL);
+		finish(&capture, aggregate);
+	}
 }
 
 static void test_losses_leave_nothing_certain(void **state)

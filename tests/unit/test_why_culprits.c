@@ -441,7 +441,7 @@ static void test_a_process_that_takes_its_own_cpus_is_told(void **state)
 	capture_end(&capture, ts, 11, 1);
 	why = ask_span(&capture, 9000);
 	check_why_text(why, "cpu-contention (7 culprits, calc (15) 8.2 %; its own process 28.9 "
-			    "%), ");
+			    "%)\n");
 	done(&capture, why);
 }
 

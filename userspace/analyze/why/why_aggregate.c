@@ -152,6 +152,7 @@ static void add_sums(struct why_group_cause *to, struct why_group_cause *from)
 	for (size_t i = 0; i < from->places.len; i++)
 		sample_counts_add(&to->places, &from->places.data[i]);
 	vec_free(&from->places);
+	why_vote_add(&to->process, from->process.choice, from->process.ns);
 	to->total_ns += from->total_ns;
 	to->slow_ns += from->slow_ns;
 	to->median_ns += from->median_ns;
@@ -310,16 +311,43 @@ static void process_add(struct why_group *group, const struct why_group_process 
 	group->processes.data[at].others_ns += more->others_ns;
 }
 
-static void process_add_part(struct why_group *group, const struct model *model,
-			     const struct why_instance *instance, const struct why_part *part)
+static void process_add_part(struct why_group *group, struct why_group_cause *cause,
+			     const struct model *model, const struct why_instance *instance,
+			     const struct why_part *part)
 {
 	const struct model_process *process = model_process_of(model, part->thread);
 	bool other = process != model_process_of(model, instance->thread);
+	uint32_t number = MODEL_NONE;
 
-	if (process && process->main_thread != MODEL_NONE && model_is_traced(model, part->thread))
+	if (process && process->main_thread != MODEL_NONE && model_is_traced(model, part->thread)) {
+		number = (uint32_t)(process - model->processes.data);
 		process_add(group,
-			    &(struct why_group_process){(uint32_t)(process - model->processes.data),
-							part->ns, other ? part->ns : 0});
+			    &(struct why_group_process){number, part->ns, other ? part->ns : 0});
+	}
+	why_vote_add(&cause->process, number, part->ns);
+}
+
+static uint32_t name_of(const struct model *model, uint32_t process)
+{
+	return model->threads.data[model->processes.data[process].main_thread].comm;
+}
+
+const struct model_process *why_group_cause_process(const struct why_aggregate *aggregate,
+						    const struct why_group *group,
+						    const struct why_group_cause *cause)
+{
+	const struct model *model = aggregate->model;
+	uint32_t found = cause->process.choice;
+
+	if (cause->process.ns < cause->total_ns - cause->total_ns / 4 || found == MODEL_NONE)
+		return NULL;
+	for (size_t i = 0; i < group->processes.len; i++) {
+		uint32_t process = group->processes.data[i].process;
+
+		if (process != found && name_of(model, process) == name_of(model, found))
+			return &model->processes.data[found];
+	}
+	return NULL;
 }
 
 /* A client may have another connection for each span. The text of all to one server; 0: the object
@@ -380,7 +408,7 @@ static void add_part(struct aggregate_gather *gather, const struct why *why, uin
 	if (ns >= group->p40_ns && ns <= group->p60_ns)
 		cause->median_ns += part->ns;
 	gather->stretches += part->stretches;
-	process_add_part(group, gather->aggregate->model, instance, part);
+	process_add_part(group, cause, gather->aggregate->model, instance, part);
 }
 
 static bool is_enough(const struct aggregate_gather *gather)
@@ -505,6 +533,7 @@ static void cause_take(struct slices *slices, uint32_t number, const struct why 
 		cause->merged += from->merged;
 	if (cause->comm != from->comm)
 		cause->comm = MODEL_NONE;
+	why_vote_add(&cause->process, from->process.choice, from->process.ns);
 	cause->total_ns += from->total_ns;
 	cause->slow_ns += from->slow_ns;
 	cause->median_ns += from->median_ns;

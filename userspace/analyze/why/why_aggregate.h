@@ -28,7 +28,8 @@ struct why_group_cause {
 	uint64_t slow_ns;   /* part of total_ns in slow spans */
 	uint64_t median_ns; /* part of total_ns in median spans */
 	uint64_t grade_ns[WHY_GRADE_CERTAIN + 1];
-	sample_counts places; /* where the culprit ran, by its samples */
+	struct why_vote process; /* of the culprit: index in model.processes, or MODEL_NONE */
+	sample_counts places;    /* where the culprit ran, by its samples */
 	/* While collecting: the last span that was counted; the texts of the connections. */
 	uint32_t last;
 	struct map sockets;
@@ -87,6 +88,12 @@ void why_aggregate_free(struct why_aggregate *aggregate);
 
 /* The group of a site's spans; MODEL_NONE: of spans with an unknown site. */
 const struct why_group *why_aggregate_group(const struct why_aggregate *aggregate, uint32_t site);
+
+/* The process that has three quarters of a cause's time, if the group has another one of its name.
+ * NULL: there is none. */
+const struct model_process *why_group_cause_process(const struct why_aggregate *aggregate,
+						    const struct why_group *group,
+						    const struct why_group_cause *cause);
 
 /* How much longer the cause takes in an average slow span than in an average median span. */
 int64_t why_group_difference(const struct why_group *group, const struct why_group_cause *cause);

@@ -83,16 +83,32 @@ static bool has_thread(const struct why_group_cause *cause)
 	return cause->own || cause->comm != MODEL_NONE;
 }
 
-/* Prints the thread of a cause and its span: "loader-2 in load". */
+/* Prints " (rank 1)" or " (4711)". */
+static void put_process(FILE *out, const struct model *model, const struct model_process *process)
+{
+	char text[PLACE_TEXT];
+
+	if (*place_of_process(text, model, process) == '\0')
+		place_process(text, model, process->main_thread);
+	fputs(" (", out);
+	put(out, text);
+	fputc(')', out);
+}
+
+/* Prints the thread of a cause and its span: "loader-2 in load". One of several processes of a name
+ * follows it: "python (4711) in step". */
 static void put_thread(FILE *out, const struct why_aggregate *of, const struct why_group *group,
 		       const struct why_group_cause *cause)
 {
 	const struct why_group *groups = of->groups.data;
+	const struct model_process *process = why_group_cause_process(of, group, cause);
 
 	if (cause->comm != MODEL_NONE)
 		put(out, strtab_get(of->model->strings, cause->comm));
 	else
 		fputs("the span's own thread", out);
+	if (process)
+		put_process(out, of->model, process);
 	if (cause->span != MODEL_NONE && (!cause->own || &groups[cause->span] != group)) {
 		fputs(" in ", out);
 		put(out, groups[cause->span].name);
