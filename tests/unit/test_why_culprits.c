@@ -1147,29 +1147,74 @@ static void test_work_is_of_no_request_if_it_may_be_another_ones(void **state)
 	assert_int_equal(request_worked_for("RESP BLPOP", true, true), 0);
 }
 
-/* Thread 11 waits for a thread of another process twice, and once it has the CPU of thread 11. */
+/* Thread 11 waits for a thread of another process twice, and once that has the CPU of thread 11. If
+ * it never does, the row with the two waits says it all. */
 static void test_what_one_process_does_is_told_whatever_the_causes(void **state)
 {
-	struct capture capture;
-	struct why *why;
+	static const char text[] = "  by process: 86.7 % server (12)\n";
 
 	(void)state;
-	begin(&capture);
-	named(&capture, 12, 12, "server");
-	gets(&capture, 1000, 2, 0, 12, 0, 0, 0);
-	for (uint64_t i = 0; i < 2; i++) {
-		waits(&capture, 1100 + i * 1000, 1, 11, 0, S, NR_FUTEX, 0x7000 + i * 64, 9, 0);
-		gets(&capture, 1900 + i * 1000, 1, 0, 11, 12, 1900 + i * 1000, 0);
+	for (int takes = 0; takes < 2; takes++) {
+		struct capture capture;
+		char *printed = NULL;
+		struct why *why;
+		size_t len;
+		FILE *out;
+
+		begin(&capture);
+		named(&capture, 12, 12, "server");
+		gets(&capture, 1000, 2, 0, 12, 0, 0, 0);
+		for (uint64_t i = 0; i < 2; i++) {
+			waits(&capture, 1100 + i * 1000, 1, 11, 0, S, NR_FUTEX, 0x7000 + i * 64, 9,
+			      0);
+			gets(&capture, 1900 + i * 1000, 1, 0, 11, 12, 1900 + i * 1000, 0);
+		}
+		waits(&capture, 2950, 2, 12, 0, S, NR_NANOSLEEP, 0, 0, 0);
+		if (takes) {
+			gets(&capture, 3000, 1, 11, 12, 0, 3000, HARD);
+			gets(&capture, 4000, 1, 12, 11, 0, 0, 0);
+		}
+		capture_end(&capture, 4000, 11, 1);
+		why = ask_span(&capture, 9000);
+		check_part(why, 0, "user-work", 1600, 12, "likely", "2 futexes");
+		out = open_memstream(&printed, &len);
+		why_print_text(why, &(struct why_view){0}, out);
+		fclose(out);
+		assert_int_equal(strstr(printed, "  by process: ") != NULL, takes);
+		assert_int_equal(strstr(printed, text) != NULL, takes);
+		free(printed);
+		done(&capture, why);
 	}
-	waits(&capture, 2950, 2, 12, 0, S, NR_NANOSLEEP, 0, 0, 0);
-	gets(&capture, 3000, 1, 11, 12, 0, 3000, HARD);
-	gets(&capture, 4000, 1, 12, 11, 0, 0, 0);
-	capture_end(&capture, 4000, 11, 1);
-	why = ask_span(&capture, 9000);
-	check_part(why, 0, "user-work", 1600, 12, "likely", "2 futexes");
-	check_part(why, 1, "cpu-contention", 1000, 12, "certain", "");
-	check_why_text(why, "  by process: 86.7 % server (12)\n");
-	done(&capture, why);
+}
+
+/* Thread 11 waits for an answer of a thread, and then of another one. Both run, or it is not known
+ * what they do. */
+static void test_a_sum_says_that_its_culprits_run(void **state)
+{
+	static const struct {
+		uint32_t first;
+		const char *text;
+	} rows[] = {{12, "  by cause: 83.3 % socket (running) (2 culprits, "},
+		    {60, "  by cause: 83.3 % socket (2 culprits, "}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct capture capture;
+		uint64_t ts = 1020;
+		struct why *why;
+
+		begin(&capture);
+		for (uint32_t k = 0; k < 2; k++) {
+			named(&capture, rows[i].first + k, 10, k ? "first" : "second");
+			if (!i)
+				gets(&capture, 1005, (uint16_t)(2 + k), 0, 12 + k, 0, 0, 0);
+			ts = ask_over(&capture, ts, k + 1, "unix", rows[i].first + k);
+		}
+		capture_end(&capture, ts, 11, 1);
+		why = ask_span(&capture, 9000);
+		check_why_text(why, rows[i].text);
+		done(&capture, why);
+	}
 }
 
 /* Thread 11 starts a program and waits for its end, so many times. Each lives for 80 of 100. */
@@ -1263,6 +1308,7 @@ int main(void)
 		cmocka_unit_test(test_workers_and_threads_of_a_pool_that_do_the_same_are_one_cause),
 		cmocka_unit_test(test_work_is_of_no_request_if_it_may_be_another_ones),
 		cmocka_unit_test(test_what_one_process_does_is_told_whatever_the_causes),
+		cmocka_unit_test(test_a_sum_says_that_its_culprits_run),
 		cmocka_unit_test(test_many_short_processes_are_told_together),
 	};
 

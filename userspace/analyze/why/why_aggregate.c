@@ -154,6 +154,7 @@ static void add_sums(struct why_group_cause *to, struct why_group_cause *from)
 	vec_free(&from->places);
 	why_vote_add(&to->process, from->process.choice, from->process.ns);
 	to->total_ns += from->total_ns;
+	to->ran_ns += from->ran_ns;
 	to->slow_ns += from->slow_ns;
 	to->median_ns += from->median_ns;
 	to->spans = to->spans > from->spans ? to->spans : from->spans;
@@ -400,6 +401,7 @@ static void add_part(struct aggregate_gather *gather, const struct why *why, uin
 	if (server)
 		map_put(&cause->sockets, part->object, 1);
 	cause->total_ns += part->ns;
+	cause->ran_ns += part->ran_ns;
 	cause->grade_ns[part->grade] += part->ns;
 	for (uint32_t i = 0; i < part->place_count; i++)
 		sample_counts_add(&cause->places, &why->places.data[part->place + i]);
@@ -535,6 +537,7 @@ static void cause_take(struct slices *slices, uint32_t number, const struct why 
 		cause->comm = MODEL_NONE;
 	why_vote_add(&cause->process, from->process.choice, from->process.ns);
 	cause->total_ns += from->total_ns;
+	cause->ran_ns += from->ran_ns;
 	cause->slow_ns += from->slow_ns;
 	cause->median_ns += from->median_ns;
 	cause->spans += from->spans;

@@ -24,6 +24,7 @@ struct why_group_cause {
 	uint32_t connections; /* number of those to the server that `object` names; 0: no such */
 	uint32_t merged;      /* number of culprits merged here; 0: a single one */
 	uint64_t total_ns;
+	uint64_t ran_ns;    /* of these, as in struct why_part */
 	uint64_t spans;     /* spans in which it occurs; if merged, a lower bound */
 	uint64_t slow_ns;   /* part of total_ns in slow spans */
 	uint64_t median_ns; /* part of total_ns in median spans */

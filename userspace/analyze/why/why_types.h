@@ -14,6 +14,19 @@ enum why_cause {
 #undef CAUSE
 };
 
+/* Whether the cause is what was waited for, and does not say what the culprit did meanwhile. */
+static inline bool why_is_of_wait(enum why_cause cause)
+{
+	return cause == WHY_SOCKET || cause == WHY_PIPE || cause == WHY_PROCESS_EXIT ||
+	       cause == WHY_LOCK || cause == WHY_GIL || cause == WHY_COLLECTIVE;
+}
+
+/* Whether the culprits of such a cause ran for at least nine tenths of it. */
+static inline bool why_has_run(enum why_cause cause, uint64_t ran_ns, uint64_t ns)
+{
+	return why_is_of_wait(cause) && ran_ns >= ns - ns / 10;
+}
+
 static inline bool why_is_lock(enum why_cause cause)
 {
 	return cause == WHY_LOCK || cause == WHY_GIL;
@@ -208,6 +221,7 @@ struct why_part {
 	uint64_t through_ns; /* of ns: its chain led to the thread of the query, or on from it */
 	/* Of ns: the culprit waited for a CPU that another thread of its pool had. */
 	uint64_t pool_wait_ns;
+	uint64_t ran_ns; /* of ns: the culprit ran */
 	/* Of ns: a wait that goes on at the end of the capture, and is like earlier ones. */
 	uint64_t open_ns;
 	uint64_t stretches;

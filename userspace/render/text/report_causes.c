@@ -302,8 +302,18 @@ static bool hides_cause(const struct why_group *group, const uint64_t *ns)
 	return left[first->cause] > group->explained_ns / BY_CAUSE_PARTS;
 }
 
-/* Prints "    by cause: 64.0 % cpu-contention, 27.0 % running". `ns`: the time of each cause; shown
- * causes are removed. */
+static bool has_run(const struct why_group *group, enum why_cause cause, uint64_t ns)
+{
+	uint64_t ran_ns = 0;
+
+	for (size_t i = 0; i < group->causes.len; i++)
+		if (group->causes.data[i].cause == cause)
+			ran_ns += group->causes.data[i].ran_ns;
+	return why_has_run(cause, ran_ns, ns);
+}
+
+/* Prints "    by cause: 64.0 % socket (running), 27.0 % running". `ns`: the time of each cause;
+ * shown causes are removed. */
 static void put_by_cause(const struct causes_printer *printer, const struct why_group *group,
 			 uint64_t *ns)
 {
@@ -316,9 +326,9 @@ static void put_by_cause(const struct causes_printer *printer, const struct why_
 			most = ns[i] > ns[most] ? i : most;
 		if (shown && ns[most] <= group->explained_ns / BY_CAUSE_PARTS)
 			break;
-		fprintf(printer->out, "%s %s %s", shown ? "," : "    by cause:",
+		fprintf(printer->out, "%s %s %s%s", shown ? "," : "    by cause:",
 			units_format_share(share, ns[most], group->explained_ns),
-			why_causes[most].name);
+			why_causes[most].name, has_run(group, most, ns[most]) ? " (running)" : "");
 		ns[most] = 0;
 	}
 	fputc('\n', printer->out);

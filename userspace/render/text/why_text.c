@@ -468,6 +468,8 @@ static void print_by_cause(const struct why_printer *printer, const struct why_i
 		fputs(why_causes[sums[i].cause].name, printer->out);
 		if (is_idle_loop(sums[i].cause, sums[i].idle))
 			fputs(" (idle)", printer->out);
+		if (why_has_run(sums[i].cause, sums[i].ran_ns, sums[i].ns))
+			fputs(" (running)", printer->out);
 		why_paint(printer, TERMINAL_END);
 		if (sums[i].culprits > 1)
 			put_of_cause(printer, instance, &sums[i]);

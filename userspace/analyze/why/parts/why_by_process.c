@@ -28,7 +28,23 @@ static int longer(const void *left, const void *right)
 	return a->process < b->process ? -1 : a->process > b->process;
 }
 
-/* Adds up the times by process. Returns their number; the caller frees them. */
+/* The time that the part's culprit has with its cause, for all objects. */
+static uint64_t time_of_cause(const struct why *why, const struct why_instance *instance,
+			      const struct why_part *part)
+{
+	uint64_t ns = 0;
+
+	for (uint32_t i = 0; i < instance->part_count; i++) {
+		const struct why_part *other = &why->parts.data[instance->part + i];
+
+		if (other->cause == part->cause && other->thread == part->thread)
+			ns += other->ns;
+	}
+	return ns;
+}
+
+/* Adds up the times by process, without `largest_ns`. Returns their number; the caller frees them.
+ */
 static size_t sums_make(const struct why *why, const struct why_instance *instance,
 			struct why_by_process **sums)
 {
@@ -46,11 +62,12 @@ static size_t sums_make(const struct why *why, const struct why_instance *instan
 		if (at == MAP_NONE) {
 			at = (uint32_t)count++;
 			(*sums)[at].process = process;
+			(*sums)[at].largest = part;
 			map_put(&numbers, process, at);
 		}
 		(*sums)[at].ns += part->ns;
-		if (part->ns > (*sums)[at].largest_ns)
-			(*sums)[at].largest_ns = part->ns;
+		if (part->ns > (*sums)[at].largest->ns)
+			(*sums)[at].largest = part;
 	}
 	map_free(&numbers);
 	return count;
@@ -67,6 +84,7 @@ uint32_t why_by_process(const struct why *why, const struct why_instance *instan
 	qsort(all, count, sizeof(*all), longer);
 	while (listed < count && listed < WHY_BY_PROCESS_MAX && all[listed].ns > least_ns) {
 		sums[listed] = all[listed];
+		sums[listed].largest_ns = time_of_cause(why, instance, all[listed].largest);
 		listed++;
 	}
 	free(all);

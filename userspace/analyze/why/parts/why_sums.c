@@ -291,6 +291,7 @@ void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
 	sum->part.ns += ns;
 	sum->part.through_ns += leads_through(walk, part.thread) ? ns : 0;
 	sum->part.pool_wait_ns += verdict->pool_wait ? ns : 0;
+	sum->part.ran_ns += last->state == WAFFLE_THREAD_RUNNING ? ns : 0;
 	sum->part.stretches++;
 	sum->grade_ns[grade] += ns;
 	if (sum->part.lock != part.lock)

@@ -154,6 +154,7 @@ static void add_sum(struct why_walk *walk, struct why_sum *to, const struct why_
 	to->part.ns += sum->part.ns;
 	to->part.through_ns += sum->part.through_ns;
 	to->part.pool_wait_ns += sum->part.pool_wait_ns;
+	to->part.ran_ns += sum->part.ran_ns;
 	to->part.open_ns += sum->part.open_ns;
 	to->part.stretches += sum->part.stretches;
 	if (to->part.lock != sum->part.lock)
