@@ -691,11 +691,18 @@ static void test_numbered_files_are_of_a_kind(void **state)
 		"/data/seg.7",
 		"/run/7.fifo (fifo, write end of process 4712, sh)",
 	};
+	static const char limited[] = "/d/seg.12 (ext4), and its cgroup may read 1 MiB (x)";
 	struct strtab *texts = strtab_make();
 	uint32_t kind = wait_unnamed(texts, strtab_put(texts, "/a 7/seg.12 (ext4)", 18));
+	uint32_t some = strtab_put(texts, limited, sizeof(limited) - 1);
 
 	(void)state;
 	assert_string_equal(strtab_get(texts, kind), "/a 7/seg.N");
+	assert_string_equal(strtab_get(texts, wait_unnamed(texts, some)),
+			    "/d/seg.N, and its cgroup may read 1 MiB (x)");
+	assert_string_equal(strtab_get(texts, wait_unnamed_text(texts, some, 8)),
+			    "/d/seg.12 (ext4) and 7 more, and its cgroup may read 1 MiB (x)");
+	assert_false(is_unnamed("/d/seg.12 (ext4) and 7 more, and its cgroup may read 1 MiB (x)"));
 	for (size_t i = 0; i < LENGTH(apart); i++)
 		assert_false(is_unnamed(apart[i]));
 	strtab_free(texts);

@@ -623,13 +623,12 @@ static bool is_way_to(const struct why_walk *walk, const struct why_sum *sum)
 static const struct sum_folding fold_ways = {
 	.apart = 1, .takes = is_way_to, .group = object_of_thread, .join = name_pool_objects};
 
-/* ---- pipes for a child each, numbered files ---- */
+/* ---- pipes for a child each ---- */
 
-/* What is waited for in one place has no name, or one that differs only in numbers. Small objects
- * are one cause already. */
+/* What is waited for in one place has no name. Small objects are one cause already. */
 static bool is_unnamed(const struct why_walk *walk, const struct why_sum *sum)
 {
-	return sum->place && sum->unnamed && sum->part.objects < 2 &&
+	return sum->place && sum->unnamed && !sum->file && sum->part.objects < 2 &&
 	       (sum->own || sum->part.thread == MODEL_NONE || is_of_pool(walk, sum));
 }
 
@@ -639,17 +638,28 @@ static int unnamed_group(const struct model *model, const struct why_sum *a,
 	return place_group(model, a, b) ?: compare(a->unnamed, b->unnamed);
 }
 
-/* The one slow file among many is told apart. */
-static bool has_main_file(const struct why_sum *sums, size_t count)
+static const struct sum_folding fold_unnamed = {
+	.apart = 1, .takes = is_unnamed, .group = unnamed_group, .join = name_unnamed};
+
+/* ---- numbered files ---- */
+
+static bool is_numbered_file(const struct why_walk *walk, const struct why_sum *sum)
 {
-	return sums->file && has_main(sums, count);
+	(void)walk;
+	return sum->unnamed && sum->file && sum->part.objects < 2;
 }
 
-static const struct sum_folding fold_unnamed = {.apart = 1,
-						.takes = is_unnamed,
-						.group = unnamed_group,
-						.keeps = has_main_file,
-						.join = name_unnamed};
+static int file_group(const struct model *model, const struct why_sum *a, const struct why_sum *b)
+{
+	return object_group(model, a, b) ?: compare(a->unnamed, b->unnamed);
+}
+
+/* The one slow file among many is told apart. */
+static const struct sum_folding fold_files = {.apart = 1,
+					      .takes = is_numbered_file,
+					      .group = file_group,
+					      .keeps = has_main,
+					      .join = name_unnamed};
 
 void why_instance_judge(struct why_instance *instance, const struct why_walk *walk)
 {
@@ -862,6 +872,7 @@ static void fold_all(struct why_walk *walk, const struct why_instance *instance)
 	fold(walk, &fold_epolls);
 	fold(walk, &fold_pools);
 	fold(walk, &fold_accepted);
+	fold(walk, &fold_files);
 	fold(walk, &fold_objects_of_thread);
 	fold(walk, &fold_objects);
 	fold(walk, &fold_ways);
