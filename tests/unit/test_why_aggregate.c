@@ -431,6 +431,84 @@ static void test_pipes_that_a_program_makes_for_each_span_are_one_cause(void **s
 	finish(&capture, aggregate);
 }
 
+/* The second file is as slow as the others, or takes three quarters of their time. */
+static void test_numbered_files_are_one_cause_but_the_slow_one(void **state)
+{
+	static const struct {
+		uint64_t wait;
+		const char *texts[3];
+	} rows[] = {{5500, {"/d/seg.2 (ext4) and 2 more", ""}},
+		    {30000, {"/d/seg.2 (ext4)", "/d/seg.1 (ext4) and 1 more", ""}}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct why_group *group;
+		struct capture capture;
+		struct why_aggregate *aggregate;
+		uint64_t ts = 2000;
+
+		begin(&capture);
+		for (uint32_t k = 1; k <= 3; k++) {
+			uint64_t wait = k == 2 ? rows[i].wait : 5000;
+			char name[32];
+
+			snprintf(name, sizeof(name), "/d/seg.%u", k);
+			object(&capture, name, "ext4");
+			add_span(&capture, &ts, 0x100 + k, NR_READ, wait, 0);
+			wait_details(&capture, ts - 10 - 500 - wait, ts - 10 - 500, A, k, 0, 0);
+		}
+		aggregate = aggregate_of(&capture, 0);
+		group = why_aggregate_group(aggregate, SITE_STEP);
+		assert_int_equal(group->causes.len, i + 2);
+		for (size_t k = 0; k < group->causes.len; k++)
+			assert_string_equal(
+				strtab_get(aggregate->why->texts, group->causes.data[k].object),
+				rows[i].texts[k]);
+		finish(&capture, aggregate);
+	}
+}
+
+/* A span waits for thread 30 of another process, and then for the CPU that it has. The process is
+ * named in each cause if another one has its name. */
+static void test_the_time_of_a_process_is_summed_over_its_causes(void **state)
+{
+	static const char *const names[] = {"peer", "a"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const struct why_group *group;
+		struct capture capture;
+		struct why_aggregate *aggregate;
+		const struct why_group_process *sums;
+		const struct model_process *named_one;
+
+		begin(&capture);
+		named(&capture, 30, 30, names[i]);
+		gets(&capture, CAPTURE_START, 1, 0, 30, 0, 0, 0);
+		capture_span(&capture, 2000, A, 0x100);
+		waits(&capture, 2100, 0, A, 0, S, NR_FUTEX, 0x7000, 0, 0);
+		gets(&capture, 5100, 0, 0, A, 30, 5100, 0);
+		gets(&capture, 6000, 0, A, 30, 0, 0, 0);
+		gets(&capture, 10000, 0, 30, A, 0, 0, 0);
+		capture_end(&capture, 10100, A, 0x100);
+		aggregate = aggregate_of(&capture, 0);
+		group = why_aggregate_group(aggregate, SITE_STEP);
+		sums = group->processes.data;
+		assert_int_equal(group->processes.len, 2);
+		assert_int_equal(capture.model->processes.data[sums[0].process].pid, 30);
+		assert_int_equal(sums[0].ns, 3000 + 4000);
+		assert_int_equal(sums[0].others_ns, 3000 + 4000);
+		assert_int_equal(capture.model->processes.data[sums[1].process].pid, CAPTURE_PID);
+		assert_int_equal(sums[1].ns, 100 + 900 + 100);
+		assert_int_equal(sums[1].others_ns, 0);
+		assert_int_equal(group->causes.data[0].total_ns, 4000);
+		named_one = why_group_cause_process(aggregate, group, &group->causes.data[0]);
+		assert_ptr_equal(named_one,
+				 i ? &capture.model->processes.data[sums[0].process] : NULL);
+		finish(&capture, aggregate);
+	}
+}
+
 static void test_losses_leave_nothing_certain(void **state)
 {
 	struct waffle_rec_loss loss = {.rec = {END_TS - 1000, 0, WAFFLE_REC_LOSS, 0},
@@ -576,6 +654,8 @@ int main(void)
 		cmocka_unit_test(test_futexes_of_a_nanosecond_are_one_cause),
 		cmocka_unit_test(test_futexes_of_centuries_have_a_cause_each),
 		cmocka_unit_test(test_pipes_that_a_program_makes_for_each_span_are_one_cause),
+		cmocka_unit_test(test_numbered_files_are_one_cause_but_the_slow_one),
+		cmocka_unit_test(test_the_time_of_a_process_is_summed_over_its_causes),
 		cmocka_unit_test(test_losses_leave_nothing_certain),
 		cmocka_unit_test(test_what_is_not_explained_is_said_and_the_rest_still_sums),
 		cmocka_unit_test(test_sums_are_exact_and_repeat_when_there_are_many_slices),

@@ -427,6 +427,24 @@ static void test_four_threads_and_those_of_other_names_stay_apart(void **state)
 	done(&capture, why);
 }
 
+/* Other threads of its own process take the CPU of thread 11 most of the time. */
+static void test_a_process_that_takes_its_own_cpus_is_told(void **state)
+{
+	struct capture capture;
+	uint64_t ts;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	ts = take_turns(&capture, 1010, 12, 4, CAPTURE_PID, "calc");
+	ts = take_turns(&capture, ts, 20, 3, 500, "hog");
+	capture_end(&capture, ts, 11, 1);
+	why = ask_span(&capture, 9000);
+	check_why_text(why, "cpu-contention (7 culprits, calc (15) 8.2 %; its own process 28.9 "
+			    "%)\n");
+	done(&capture, why);
+}
+
 /* Each of the threads takes the CPU from thread 11 for so long. */
 static uint64_t rivals_take_turns(struct capture *capture, uint64_t ts, const uint32_t *tids,
 				  const uint64_t *ns, size_t count)
@@ -1160,6 +1178,128 @@ static void test_work_is_of_no_request_if_it_may_be_another_ones(void **state)
 	assert_int_equal(request_worked_for("RESP BLPOP", true, true), 0);
 }
 
+/* Thread 11 waits for a thread of another process twice, and once that has the CPU of thread 11. If
+ * it never does, the row with the two waits says it all. */
+static void test_what_one_process_does_is_told_whatever_the_causes(void **state)
+{
+	static const char text[] = "  by process: 86.7 % server (12)\n";
+
+	(void)state;
+	for (int takes = 0; takes < 2; takes++) {
+		struct capture capture;
+		char *printed = NULL;
+		struct why *why;
+		size_t len;
+		FILE *out;
+
+		begin(&capture);
+		named(&capture, 12, 12, "server");
+		gets(&capture, 1000, 2, 0, 12, 0, 0, 0);
+		for (uint64_t i = 0; i < 2; i++) {
+			waits(&capture, 1100 + i * 1000, 1, 11, 0, S, NR_FUTEX, 0x7000 + i * 64, 9,
+			      0);
+			gets(&capture, 1900 + i * 1000, 1, 0, 11, 12, 1900 + i * 1000, 0);
+		}
+		waits(&capture, 2950, 2, 12, 0, S, NR_NANOSLEEP, 0, 0, 0);
+		if (takes) {
+			gets(&capture, 3000, 1, 11, 12, 0, 3000, HARD);
+			gets(&capture, 4000, 1, 12, 11, 0, 0, 0);
+		}
+		capture_end(&capture, 4000, 11, 1);
+		why = ask_span(&capture, 9000);
+		check_part(why, 0, "user-work", 1600, 12, "likely", "2 futexes");
+		out = open_memstream(&printed, &len);
+		why_print_text(why, &(struct why_view){0}, out);
+		fclose(out);
+		assert_int_equal(strstr(printed, "  by process: ") != NULL, takes);
+		assert_int_equal(strstr(printed, text) != NULL, takes);
+		free(printed);
+		done(&capture, why);
+	}
+}
+
+/* Thread 11 waits for an answer of a thread, and then of another one. Both run, or it is not known
+ * what they do. */
+static void test_a_sum_says_that_its_culprits_run(void **state)
+{
+	static const struct {
+		uint32_t first;
+		const char *text;
+	} rows[] = {{12, "  by cause: 83.3 % socket (running) (2 culprits, "},
+		    {60, "  by cause: 83.3 % socket (2 culprits, "}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct capture capture;
+		uint64_t ts = 1020;
+		struct why *why;
+
+		begin(&capture);
+		for (uint32_t k = 0; k < 2; k++) {
+			named(&capture, rows[i].first + k, 10, k ? "first" : "second");
+			if (!i)
+				gets(&capture, 1005, (uint16_t)(2 + k), 0, 12 + k, 0, 0, 0);
+			ts = ask_over(&capture, ts, k + 1, "unix", rows[i].first + k);
+		}
+		capture_end(&capture, ts, 11, 1);
+		why = ask_span(&capture, 9000);
+		check_why_text(why, rows[i].text);
+		done(&capture, why);
+	}
+}
+
+/* Thread 11 starts a program and waits for its end, so many times. Each lives for 80 of 100. */
+static uint64_t starts_programs(struct capture *capture, uint32_t count)
+{
+	uint64_t ts = 1000;
+
+	for (uint32_t tid = 20; tid < 20 + count; tid++) {
+		struct waffle_rec_task task = {.rec = {ts, tid, WAFFLE_REC_TASK, 0},
+					       .tgid = tid,
+					       .flags = WAFFLE_TASK_TRACED_FLAG,
+					       .start_ts = ts,
+					       .comm = "cut"};
+		struct waffle_rec_exit ended = {.rec = {ts + 80, tid, WAFFLE_REC_EXIT, 0},
+						.tgid = tid};
+
+		capture_add(capture, &task);
+		gets(capture, ts, 2, 0, tid, 0, 0, 0);
+		waits(capture, ts + 10, 1, 11, 0, S, NR_WAIT4, tid, 0, 0);
+		capture_add(capture, &ended);
+		gets(capture, ts + 80, 1, 0, 11, tid, ts + 80, 0);
+		ts += 100;
+	}
+	return ts;
+}
+
+static void test_many_short_processes_are_told_together(void **state)
+{
+	static const char text[] = "  short processes: 70.0 % for 20 of them, which lived for 80 "
+				   "ns on average; most for those named cut\n";
+
+	(void)state;
+	for (uint32_t count = 8; count <= 20; count += 12) {
+		struct capture capture;
+		char *printed = NULL;
+		struct why *why;
+		uint64_t ts;
+		size_t len;
+		FILE *out;
+
+		begin(&capture);
+		ts = starts_programs(&capture, count);
+		capture_end(&capture, ts, 11, 1);
+		why = ask_span(&capture, ts + 1000);
+		out = open_memstream(&printed, &len);
+		why_print_text(why, &(struct why_view){0}, out);
+		fclose(out);
+		assert_int_equal(strstr(printed, "  short processes: ") != NULL, count == 20);
+		assert_int_equal(strstr(printed, text) != NULL, count == 20);
+		free(printed);
+		done(&capture, why);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1176,6 +1316,7 @@ int main(void)
 		cmocka_unit_test(test_more_than_four_threads_that_are_alike_are_one_cause),
 		cmocka_unit_test(test_more_than_four_processes_of_one_name_are_one_cause),
 		cmocka_unit_test(test_four_threads_and_those_of_other_names_stay_apart),
+		cmocka_unit_test(test_a_process_that_takes_its_own_cpus_is_told),
 		cmocka_unit_test(test_rivals_of_one_name_are_one_cause),
 		cmocka_unit_test(test_sums_stay_exact_with_several_groups),
 		cmocka_unit_test(test_many_small_objects_of_a_culprit_are_one_cause),
@@ -1198,6 +1339,9 @@ int main(void)
 			test_a_connection_that_is_not_accepted_at_the_end_names_the_server),
 		cmocka_unit_test(test_workers_and_threads_of_a_pool_that_do_the_same_are_one_cause),
 		cmocka_unit_test(test_work_is_of_no_request_if_it_may_be_another_ones),
+		cmocka_unit_test(test_what_one_process_does_is_told_whatever_the_causes),
+		cmocka_unit_test(test_a_sum_says_that_its_culprits_run),
+		cmocka_unit_test(test_many_short_processes_are_told_together),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -513,6 +513,85 @@ static void test_who_releases_a_lock_shows_which_it_was_if_the_wait_has_no_stack
 	}
 }
 
+/* Thread 11 waits for a lock from 1 to 41 ms. Thread 12 has it, and waits for thread 13 meanwhile:
+ * its client, at a socket, or what else that is. */
+static void test_who_holds_up_a_lock_and_what_that_waits_for_is_told(void **state)
+{
+	static const char *const row[] = {"ProcSleep (x.c:1)", "heap_update (x.c:1)"};
+	static const struct {
+		const char *object, *client, *text;
+	} rows[] = {
+		{"socket:[9]", "psql",
+		 ", idle in transaction: it waits for its client psql (13)\n"},
+		{"socket:[9]", "postgres", ", which waits for postgres (13)\n"},
+		{"pipe:[9]", "psql", ", which waits for psql (13)\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct stack_names *names;
+		struct capture capture;
+		struct why *why;
+		char text[160];
+
+		begin(&capture);
+		deep_stack(&capture, 2, row, 2);
+		object(&capture, "anon_inode:[signalfd]", "");
+		object(&capture, rows[i].object, "");
+		named(&capture, 12, 12, "postgres");
+		named(&capture, 13, 13, rows[i].client);
+		gets(&capture, 1000, 2, 0, 12, 0, 0, 0);
+		gets(&capture, 1000, 3, 0, 13, 0, 0, 0);
+		waits(&capture, MS, 1, 11, 0, S, NR_EPOLL_WAIT, 4, 1, 0);
+		waits(&capture, MS + 1, 2, 12, 0, S, NR_READ, 5, 0, 0);
+		gets(&capture, 41 * MS - 10, 2, 0, 12, 13, 41 * MS - 10, 0);
+		wait_details(&capture, MS + 1, 41 * MS - 10, 12, 2, 0, 0);
+		gets(&capture, 41 * MS, 1, 0, 11, 12, 41 * MS, 0);
+		capture_add(&capture,
+			    &(struct waffle_rec_wait){.rec = {41 * MS, 11, WAFFLE_REC_WAIT, 0},
+						      .from_ts = MS,
+						      .object = 1,
+						      .user_stack = 2});
+		why = ask_named(&capture, 41, &names);
+		snprintf(text, sizeof(text),
+			 "  in waits for locks: 100.0 %% the lock of a row in PostgreSQL, held up "
+			 "by postgres (12)%s",
+			 rows[i].text);
+		check_why_text(why, text);
+		done_named(&capture, why, names);
+	}
+}
+
+/* Thread 12 has a mutex without a name while it waits for thread 13. */
+static void test_a_lock_without_a_name_is_told_by_who_waits_for_it(void **state)
+{
+	static const char *const functions[] = {"pthread_mutex_lock (a.c:1)", "take (a.c:2)"};
+	struct stack_names *names;
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	deep_stack(&capture, 2, functions, 2);
+	named(&capture, 12, CAPTURE_PID, "holder");
+	named(&capture, 13, CAPTURE_PID, "other");
+	gets(&capture, 1000, 2, 0, 12, 0, 0, 0);
+	gets(&capture, 1000, 3, 0, 13, 0, 0, 0);
+	waits(&capture, MS, 1, 11, 0, S, NR_FUTEX, 0x8000, FUTEX_MUTEX, 2);
+	waits(&capture, MS + 1, 2, 12, 0, S, NR_FUTEX, 0x9000, FUTEX_COND, 0);
+	gets(&capture, 41 * MS - 10, 2, 0, 12, 13, 41 * MS - 10, 0);
+	gets(&capture, 41 * MS, 1, 0, 11, 12, 41 * MS, 0);
+	capture_add(&capture, &(struct waffle_rec_wait){.rec = {41 * MS, 11, WAFFLE_REC_WAIT, 0},
+							.from_ts = MS,
+							.user_stack = 2});
+	why = ask_named(&capture, 41, &names);
+	check_why_view(why, &(struct why_view){.names = names},
+		       "  in waits for locks: 100.0 % futex 0x8000, awaited by take (a.c:2), held "
+		       "up by holder "
+		       "(12), which waits for other (13)\n");
+	done_named(&capture, why, names);
+}
+
 /* Thread 11 waits for `first` from before the capture on to 20 ms, which has no stack, and then for
  * descriptor 4 to 50 ms. Checks the longest cause. */
 static void check_first_wait(uint64_t first, uint64_t lock_ns)
@@ -842,6 +921,49 @@ static void test_pipes_that_a_thread_waits_for_in_one_place_are_one_cause(void *
 	done_named(&capture, why, names);
 }
 
+/* The last one of the shards takes half of the time, or almost all of it. */
+static void test_files_that_differ_only_in_numbers_are_one_cause(void **state)
+{
+	static const char *const functions[] = {"read (a.c:1)", "scan (a.c:2)"};
+	static const struct {
+		uint64_t last_ms;
+		const char *text;
+	} rows[] = {{20, "/data/shard-3 (ext4) and 2 more"}, {90, "/data/shard-3 (ext4)"}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uint64_t from = MS;
+		struct stack_names *names;
+		struct capture capture;
+		struct why *why;
+
+		begin(&capture);
+		deep_stack(&capture, 2, functions, 2);
+		for (uint32_t k = 1; k <= 3; k++) {
+			uint64_t to = from + (k == 3 ? rows[i].last_ms : 10) * MS;
+			char name[32];
+
+			snprintf(name, sizeof(name), "/data/shard-%" PRIu32, k);
+			file_on(&capture, name, 8);
+			waits(&capture, from, 1, 11, 0, D, NR_READ, 3, 0, 0);
+			gets(&capture, to, 1, 0, 11, 0, to, HARD);
+			io_done(&capture, from, to, 11, 0);
+			capture_add(&capture,
+				    &(struct waffle_rec_wait){.rec = {to, 11, WAFFLE_REC_WAIT, 0},
+							      .from_ts = from,
+							      .object = k,
+							      .user_stack = 2});
+			from = to + MS;
+		}
+		why = ask_named(&capture, from / MS, &names);
+		assert_int_equal(part_of(why, 0)->cause, WHY_DISK_READ);
+		assert_string_equal(strtab_get(why->texts, part_of(why, 0)->object), rows[i].text);
+		if (i)
+			check_why_text(why, "disk-read (? (11), files in /data), ");
+		done_named(&capture, why, names);
+	}
+}
+
 /* The only wait of a short-lived thread has no stack. */
 static void test_threads_made_for_a_job_each_that_sleep_are_one_cause(void **state)
 {
@@ -889,6 +1011,8 @@ int main(void)
 		cmocka_unit_test(test_locks_of_postgresql_are_known_by_their_functions),
 		cmocka_unit_test(test_a_lock_of_mariadb_is_known_by_the_call_of_its_engine),
 		cmocka_unit_test(test_waits_without_a_stack_are_for_the_lock_that_others_show),
+		cmocka_unit_test(test_who_holds_up_a_lock_and_what_that_waits_for_is_told),
+		cmocka_unit_test(test_a_lock_without_a_name_is_told_by_who_waits_for_it),
 		cmocka_unit_test(
 			test_who_releases_a_lock_shows_which_it_was_if_the_wait_has_no_stack),
 		cmocka_unit_test(
@@ -904,6 +1028,7 @@ int main(void)
 		cmocka_unit_test(test_threads_of_a_pool_with_a_timer_each_are_one_cause),
 		cmocka_unit_test(test_futexes_that_a_thread_waits_for_in_one_place_are_one_cause),
 		cmocka_unit_test(test_pipes_that_a_thread_waits_for_in_one_place_are_one_cause),
+		cmocka_unit_test(test_files_that_differ_only_in_numbers_are_one_cause),
 		cmocka_unit_test(test_threads_made_for_a_job_each_that_sleep_are_one_cause),
 		cmocka_unit_test(
 			test_threads_of_a_pool_that_wait_for_different_things_are_not_one_cause),

@@ -675,6 +675,37 @@ static void test_several_objects_are_not_counted_again(void **state)
 	assert_false(is_unnamed("inode 4711 of /data and 42 more"));
 	assert_true(is_unnamed("pipe:[4711]"));
 	assert_false(is_unnamed("pipe:[4711] and 42 more"));
+	assert_true(is_unnamed("/data/seg.7 (ext4)"));
+	assert_false(is_unnamed("/data/seg.7 (ext4) and 42 more"));
+}
+
+/* Files of one folder that differ only in a number are parts of one thing. */
+static void test_numbered_files_are_of_a_kind(void **state)
+{
+	static const char *const apart[] = {
+		"/data/seg (ext4)",
+		"/data-7/seg (ext4)",
+		"/base/5/16384 (ext4)",
+		"/dev/nvidia0 (devtmpfs)",
+		"seg.7 (ext4)",
+		"/data/seg.7",
+		"/run/7.fifo (fifo, write end of process 4712, sh)",
+	};
+	static const char limited[] = "/d/seg.12 (ext4), and its cgroup may read 1 MiB (x)";
+	struct strtab *texts = strtab_make();
+	uint32_t kind = wait_unnamed(texts, strtab_put(texts, "/a 7/seg.12 (ext4)", 18));
+	uint32_t some = strtab_put(texts, limited, sizeof(limited) - 1);
+
+	(void)state;
+	assert_string_equal(strtab_get(texts, kind), "/a 7/seg.N");
+	assert_string_equal(strtab_get(texts, wait_unnamed(texts, some)),
+			    "/d/seg.N, and its cgroup may read 1 MiB (x)");
+	assert_string_equal(strtab_get(texts, wait_unnamed_text(texts, some, 8)),
+			    "/d/seg.12 (ext4) and 7 more, and its cgroup may read 1 MiB (x)");
+	assert_false(is_unnamed("/d/seg.12 (ext4) and 7 more, and its cgroup may read 1 MiB (x)"));
+	for (size_t i = 0; i < LENGTH(apart); i++)
+		assert_false(is_unnamed(apart[i]));
+	strtab_free(texts);
 }
 
 int main(void)
@@ -704,6 +735,7 @@ int main(void)
 		cmocka_unit_test(test_a_worker_that_ends_direct_io_stands_for_the_request),
 		cmocka_unit_test(test_short_requests_of_io_uring_have_the_only_file_of_others),
 		cmocka_unit_test(test_several_objects_are_not_counted_again),
+		cmocka_unit_test(test_numbered_files_are_of_a_kind),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,8 +24,8 @@ static inline int text_compare_without_numbers(const char *a, const char *b)
 	}
 }
 
-/* Writes a name with N in place of each number, as far as it fits: "loader-N". Returns its length.
- */
+/* Writes a name with N in place of each number, as far as it fits: "loader-N". `to` may be the name
+ * itself. Returns its length. */
 static inline size_t text_without_numbers(char *to, size_t size, const char *name)
 {
 	size_t len = 0;

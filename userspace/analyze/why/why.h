@@ -75,11 +75,11 @@ void why_free(struct why *why);
 /* The time of an instance with one cause, summed over all culprits. Idle time is apart. */
 struct why_by_cause {
 	enum why_cause cause;
-	bool idle;    /* as in struct why_part */
-	bool capture; /* all of it, as in struct why_part */
-	uint64_t ns;
-	uint32_t culprits; /* their number, at least 1 */
-	uint32_t largest;  /* its largest part: why.parts.data[instance->part + largest] */
+	bool idle;           /* as in struct why_part */
+	bool capture;        /* all of it, as in struct why_part */
+	uint64_t ns, ran_ns; /* ran_ns as in struct why_part */
+	uint32_t culprits;   /* their number, at least 1 */
+	uint32_t largest;    /* its largest part: why.parts.data[instance->part + largest] */
 };
 /* A timer may have idle time and other time. */
 #define WHY_BY_CAUSE_MAX (WHY_CAUSE_COUNT + 1)
@@ -88,6 +88,29 @@ struct why_by_cause {
  * instance. */
 uint32_t why_by_cause(const struct why *why, const struct why_instance *instance,
 		      struct why_by_cause *sums);
+
+/* The time of an instance for which a process of the target is to blame, whatever the causes. */
+struct why_by_process {
+	uint32_t process; /* index in model.processes */
+	uint64_t ns;
+	const struct why_part *largest;
+	uint64_t largest_ns; /* of the culprit of that part with its cause, for all objects */
+};
+#define WHY_BY_PROCESS_MAX 4
+#define WHY_BY_PROCESS_PARTS 10 /* a process with a smaller part of the time is left out */
+/* Fills in the largest ones, the first one first; `sums` has room for WHY_BY_PROCESS_MAX. Returns
+ * their number. Parts that stand for several processes do not count. */
+uint32_t why_by_process(const struct why *why, const struct why_instance *instance,
+			struct why_by_process *sums);
+
+/* Processes that live for a small part of an instance, as a script starts them. */
+struct why_short_processes {
+	uint64_t ns;              /* of the instance, for which they are to blame */
+	uint64_t count, lived_ns; /* that began in it, and how long they lived together */
+	uint32_t thread;          /* one of those with the most time; MODEL_NONE: there is none */
+};
+struct why_short_processes why_short_processes(const struct why *why,
+					       const struct why_instance *instance);
 
 /*
  * The parts of the instance are in why.parts only during the call, unsorted and without chains. A

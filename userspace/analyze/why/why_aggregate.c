@@ -152,7 +152,9 @@ static void add_sums(struct why_group_cause *to, struct why_group_cause *from)
 	for (size_t i = 0; i < from->places.len; i++)
 		sample_counts_add(&to->places, &from->places.data[i]);
 	vec_free(&from->places);
+	why_vote_add(&to->process, from->process.choice, from->process.ns);
 	to->total_ns += from->total_ns;
+	to->ran_ns += from->ran_ns;
 	to->slow_ns += from->slow_ns;
 	to->median_ns += from->median_ns;
 	to->spans = to->spans > from->spans ? to->spans : from->spans;
@@ -274,6 +276,81 @@ static struct why_group_cause *cause_add(struct aggregate_gather *gather, uint32
 	return &group->causes.data[group->causes.len - 1];
 }
 
+/* ---- processes ---- */
+
+static int process_compare(const void *left, const void *right)
+{
+	const struct why_group_process *a = left, *b = right;
+
+	if (a->ns != b->ns)
+		return a->ns > b->ns ? -1 : 1;
+	return a->process < b->process ? -1 : a->process > b->process;
+}
+
+static void processes_sort(struct why_group *group)
+{
+	if (group->processes.len)
+		qsort(group->processes.data, group->processes.len, sizeof(*group->processes.data),
+		      process_compare);
+}
+
+static void process_add(struct why_group *group, const struct why_group_process *more)
+{
+	size_t at = 0;
+
+	while (at < group->processes.len && group->processes.data[at].process != more->process)
+		at++;
+	if (at == WHY_GROUP_PROCESSES_MAX) {
+		processes_sort(group);
+		at = group->processes.len = WHY_GROUP_PROCESSES_MAX / 2;
+	}
+	if (at == group->processes.len) {
+		vec_add(&group->processes, *more);
+		return;
+	}
+	group->processes.data[at].ns += more->ns;
+	group->processes.data[at].others_ns += more->others_ns;
+}
+
+static void process_add_part(struct why_group *group, struct why_group_cause *cause,
+			     const struct model *model, const struct why_instance *instance,
+			     const struct why_part *part)
+{
+	const struct model_process *process = model_process_of(model, part->thread);
+	bool other = process != model_process_of(model, instance->thread);
+	uint32_t number = MODEL_NONE;
+
+	if (process && process->main_thread != MODEL_NONE && model_is_traced(model, part->thread)) {
+		number = (uint32_t)(process - model->processes.data);
+		process_add(group,
+			    &(struct why_group_process){number, part->ns, other ? part->ns : 0});
+	}
+	why_vote_add(&cause->process, number, part->ns);
+}
+
+static uint32_t name_of(const struct model *model, uint32_t process)
+{
+	return model->threads.data[model->processes.data[process].main_thread].comm;
+}
+
+const struct model_process *why_group_cause_process(const struct why_aggregate *aggregate,
+						    const struct why_group *group,
+						    const struct why_group_cause *cause)
+{
+	const struct model *model = aggregate->model;
+	uint32_t found = cause->process.choice;
+
+	if (cause->process.ns < cause->total_ns - cause->total_ns / 4 || found == MODEL_NONE)
+		return NULL;
+	for (size_t i = 0; i < group->processes.len; i++) {
+		uint32_t process = group->processes.data[i].process;
+
+		if (process != found && name_of(model, process) == name_of(model, found))
+			return &model->processes.data[found];
+	}
+	return NULL;
+}
+
 /* A client may have another connection for each span. The text of all to one server; 0: the object
  * is no connection. */
 static uint32_t server_of(struct aggregate_gather *gather, const struct why *why, uint32_t object)
@@ -309,7 +386,7 @@ static struct why_group_cause part_key(const struct why_aggregate *aggregate,
 static void add_part(struct aggregate_gather *gather, const struct why *why, uint32_t number,
 		     const struct why_instance *instance, const struct why_part *part)
 {
-	const struct why_group *group = &gather->groups[number];
+	struct why_group *group = &gather->groups[number];
 	uint32_t server = server_of(gather, why, part->object);
 	struct why_group_cause key = part_key(gather->aggregate, instance, part,
 					      server ? server : part->object),
@@ -324,6 +401,7 @@ static void add_part(struct aggregate_gather *gather, const struct why *why, uin
 	if (server)
 		map_put(&cause->sockets, part->object, 1);
 	cause->total_ns += part->ns;
+	cause->ran_ns += part->ran_ns;
 	cause->grade_ns[part->grade] += part->ns;
 	for (uint32_t i = 0; i < part->place_count; i++)
 		sample_counts_add(&cause->places, &why->places.data[part->place + i]);
@@ -332,6 +410,7 @@ static void add_part(struct aggregate_gather *gather, const struct why *why, uin
 	if (ns >= group->p40_ns && ns <= group->p60_ns)
 		cause->median_ns += part->ns;
 	gather->stretches += part->stretches;
+	process_add_part(group, cause, gather->aggregate->model, instance, part);
 }
 
 static bool is_enough(const struct aggregate_gather *gather)
@@ -390,6 +469,7 @@ static void group_free(struct why_group *group)
 		map_free(&group->causes.data[i].sockets);
 	}
 	vec_free(&group->causes);
+	vec_free(&group->processes);
 }
 
 static void slice_free(void *arg)
@@ -455,7 +535,9 @@ static void cause_take(struct slices *slices, uint32_t number, const struct why 
 		cause->merged += from->merged;
 	if (cause->comm != from->comm)
 		cause->comm = MODEL_NONE;
+	why_vote_add(&cause->process, from->process.choice, from->process.ns);
 	cause->total_ns += from->total_ns;
+	cause->ran_ns += from->ran_ns;
 	cause->slow_ns += from->slow_ns;
 	cause->median_ns += from->median_ns;
 	cause->spans += from->spans;
@@ -497,6 +579,8 @@ static int slice_end(const struct why *why, void *slice, void *arg)
 		to->median_total_ns += group->median_total_ns;
 		for (size_t k = 0; k < group->causes.len; k++)
 			cause_take(slices, i, why, &group->causes.data[k], places);
+		for (size_t k = 0; k < group->processes.len; k++)
+			process_add(to, &group->processes.data[k]);
 	}
 	free(places);
 	slices->all->stretches += from->stretches;
@@ -540,26 +624,52 @@ static bool same_but_number(const struct slices *slices, const struct why_group_
 	return same_culprit(a, &other) && unnamed_of(slices, a) == unnamed_of(slices, b);
 }
 
+/* How objects without a name are put together: if they are more than `apart`, those with at most
+ * `most_ns` each. */
+struct unnamed_limits {
+	size_t apart;
+	uint64_t most_ns;
+};
+
+/* `ns`: the time of all. If a thread is known to make others wait, and the futex is no lock, each
+ * futex tells nothing more. Of numbered files, the one slow file is told apart. */
+static struct unnamed_limits unnamed_limits_of(const struct slices *slices,
+					       const struct why_group_cause *cause, uint64_t ns)
+{
+	const char *object = strtab_get(slices->made->why->texts, cause->object);
+
+	if (*object == '/')
+		return (struct unnamed_limits){1, ns - ns / UNNAMED_SHARE};
+	if (!cause->own && cause->comm != MODEL_NONE && !why_is_lock(cause->cause) &&
+	    wait_is_unnamed_futex(object))
+		return (struct unnamed_limits){1, ns};
+	return (struct unnamed_limits){UNNAMED_APART, ns / UNNAMED_SHARE};
+}
+
 /* Puts those of the causes from `first` on together that differ from it only in the number of their
  * object. False: they are few, or none is put together. */
 static bool unnamed_fold(const struct slices *slices, struct why_group *group, size_t first)
 {
 	struct why_group_cause all = {0}, like = group->causes.data[first];
+	struct unnamed_limits limits;
 	uint64_t ns = 0, most_ns = 0;
-	size_t count = 0, kept = first;
+	size_t count = 0, large = 0, kept = first;
 
 	for (size_t i = first; i < group->causes.len; i++)
 		if (same_but_number(slices, &like, &group->causes.data[i])) {
 			ns += group->causes.data[i].total_ns;
 			count++;
 		}
-	if (count <= UNNAMED_APART)
+	limits = unnamed_limits_of(slices, &like, ns);
+	for (size_t i = first; i < group->causes.len; i++)
+		large += group->causes.data[i].total_ns > limits.most_ns &&
+			 same_but_number(slices, &like, &group->causes.data[i]);
+	if (count <= limits.apart + large)
 		return false;
 	for (size_t i = first; i < group->causes.len; i++) {
 		struct why_group_cause *cause = &group->causes.data[i];
 
-		if (cause->total_ns > ns / UNNAMED_SHARE ||
-		    !same_but_number(slices, &like, cause)) {
+		if (cause->total_ns > limits.most_ns || !same_but_number(slices, &like, cause)) {
 			group->causes.data[kept++] = *cause;
 			continue;
 		}
@@ -600,8 +710,10 @@ static void group_finish(struct slices *slices, uint32_t number)
 		sample_counts_finish(&cause->places);
 		cause_finish_sockets(cause);
 	}
+	processes_sort(group);
 	slices->made->groups.data[number] = *group;
 	memset(&group->causes, 0, sizeof(group->causes));
+	memset(&group->processes, 0, sizeof(group->processes));
 }
 
 int why_aggregate_new(struct why_aggregate **aggregate, const struct model *model,

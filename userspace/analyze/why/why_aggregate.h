@@ -24,15 +24,26 @@ struct why_group_cause {
 	uint32_t connections; /* number of those to the server that `object` names; 0: no such */
 	uint32_t merged;      /* number of culprits merged here; 0: a single one */
 	uint64_t total_ns;
+	uint64_t ran_ns;    /* of these, as in struct why_part */
 	uint64_t spans;     /* spans in which it occurs; if merged, a lower bound */
 	uint64_t slow_ns;   /* part of total_ns in slow spans */
 	uint64_t median_ns; /* part of total_ns in median spans */
 	uint64_t grade_ns[WHY_GRADE_CERTAIN + 1];
-	sample_counts places; /* where the culprit ran, by its samples */
+	struct why_vote process; /* of the culprit: index in model.processes, or MODEL_NONE */
+	sample_counts places;    /* where the culprit ran, by its samples */
 	/* While collecting: the last span that was counted; the texts of the connections. */
 	uint32_t last;
 	struct map sockets;
 };
+
+/* The time for which a process of the target is to blame, whatever the causes. */
+struct why_group_process {
+	uint32_t process; /* index in model.processes */
+	uint64_t ns;
+	uint64_t others_ns; /* of these, in spans of other processes */
+};
+/* How many a group tells apart; others are left out. */
+#define WHY_GROUP_PROCESSES_MAX 64
 
 /* Spans of one name and category. The strings belong to the model or its reader. */
 struct why_group {
@@ -47,7 +58,8 @@ struct why_group {
 	uint64_t p40_ns, p60_ns, p99_ns;
 	uint64_t slow_count, median_count;
 	uint64_t slow_total_ns, median_total_ns;
-	VEC(struct why_group_cause) causes; /* by descending total_ns */
+	VEC(struct why_group_cause) causes;      /* by descending total_ns */
+	VEC(struct why_group_process) processes; /* by descending ns */
 };
 
 struct why_aggregate {
@@ -77,6 +89,12 @@ void why_aggregate_free(struct why_aggregate *aggregate);
 
 /* The group of a site's spans; MODEL_NONE: of spans with an unknown site. */
 const struct why_group *why_aggregate_group(const struct why_aggregate *aggregate, uint32_t site);
+
+/* The process that has three quarters of a cause's time, if the group has another one of its name.
+ * NULL: there is none. */
+const struct model_process *why_group_cause_process(const struct why_aggregate *aggregate,
+						    const struct why_group *group,
+						    const struct why_group_cause *cause);
 
 /* How much longer the cause takes in an average slow span than in an average median span. */
 int64_t why_group_difference(const struct why_group *group, const struct why_group_cause *cause);

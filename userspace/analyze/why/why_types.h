@@ -14,6 +14,24 @@ enum why_cause {
 #undef CAUSE
 };
 
+/* Whether the cause is what was waited for, and does not say what the culprit did meanwhile. */
+static inline bool why_is_of_wait(enum why_cause cause)
+{
+	return cause == WHY_SOCKET || cause == WHY_PIPE || cause == WHY_PROCESS_EXIT ||
+	       cause == WHY_LOCK || cause == WHY_GIL || cause == WHY_COLLECTIVE;
+}
+
+/* Whether the culprits of such a cause ran for at least nine tenths of it. */
+static inline bool why_has_run(enum why_cause cause, uint64_t ran_ns, uint64_t ns)
+{
+	return why_is_of_wait(cause) && ran_ns >= ns - ns / 10;
+}
+
+static inline bool why_is_lock(enum why_cause cause)
+{
+	return cause == WHY_LOCK || cause == WHY_GIL;
+}
+
 /*
  * Confidence in a part. Certain: records prove each step. Likely: a step follows from a rule that
  * can be wrong (a futex taken for a mutex), or records were dropped nearby. Unknown: we know only
@@ -203,6 +221,7 @@ struct why_part {
 	uint64_t through_ns; /* of ns: its chain led to the thread of the query, or on from it */
 	/* Of ns: the culprit waited for a CPU that another thread of its pool had. */
 	uint64_t pool_wait_ns;
+	uint64_t ran_ns; /* of ns: the culprit ran */
 	/* Of ns: a wait that goes on at the end of the capture, and is like earlier ones. */
 	uint64_t open_ns;
 	uint64_t stretches;
@@ -247,11 +266,34 @@ struct why_part {
 	uint32_t place, place_count;
 };
 
+/* What has most of the time, and the time that it has left in a vote for it, as others took theirs
+ * from it (Boyer-Moore): it has at least as much. */
+struct why_vote {
+	uint32_t choice;
+	uint64_t ns;
+};
+
+static inline void why_vote_add(struct why_vote *vote, uint32_t choice, uint64_t ns)
+{
+	if (vote->ns && vote->choice != choice && vote->ns >= ns)
+		vote->ns -= ns;
+	else if (vote->ns && vote->choice != choice)
+		*vote = (struct why_vote){choice, ns - vote->ns};
+	else
+		*vote = (struct why_vote){choice, vote->ns + ns};
+}
+
 /* The time that an instance lost in waits for a lock, whatever its holder did meanwhile. If the
  * holder waited for another lock, that is not counted. */
 struct why_lock_time {
 	uint32_t lock; /* text in why.texts */
 	uint64_t ns;
+	/* The thread that held it up, as the holder of it, or of another lock that its holder
+	 * waited for; the thread for which that one waited meanwhile; and the user stack of those
+	 * who waited. Each for at least half of the time; MODEL_NONE: there is no such one. */
+	struct why_vote holder, awaited, stack;
+	uint32_t wait;      /* index in model.waits of one with that stack */
+	uint64_t socket_ns; /* of ns: the holder waited at a socket meanwhile */
 };
 
 /* How many locks of an instance are told apart, and how many are listed; others are left out. */

@@ -41,10 +41,10 @@ struct why_sum {
 	struct why_part part;
 	uint32_t site; /* of the culprit's span: spans of one site count as one culprit */
 	/* Known while sums are folded: the culprit is the instance's thread; its object is a futex
-	 * without a name; what wait_unnamed() says of its object; text of the place where it waited
-	 * longest, or 0; text of all connections to the same server, or 0; and of all with the same
-	 * local end, or 0. */
-	bool own, futex;
+	 * without a name, or a file; what wait_unnamed() says of its object; text of the place
+	 * where it waited longest, or 0; text of all connections to the same server, or 0; and of
+	 * all with the same local end, or 0. */
+	bool own, futex, file;
 	uint32_t unnamed, place, server, accepted;
 	uint64_t longest_ns;
 	/* The time of all stretches whose wait has a stack, and the votes that the one of part.wait

@@ -470,6 +470,11 @@ static void locks_json(const struct why_json_printer *printer, const struct why_
 		json_field_f64(json, "share",
 			       duration_ns ? (double)locks[i].ns / (double)duration_ns : 0);
 		json_field_u64(json, "duration_ns", locks[i].ns);
+		if (locks[i].holder.choice < printer->model->threads.len)
+			why_thread_json(json, printer->model, "held_up_by", locks[i].holder.choice);
+		if (locks[i].awaited.choice < printer->model->threads.len)
+			why_thread_json(json, printer->model, "holder_waits_for",
+					locks[i].awaited.choice);
 		json_object_end(json);
 	}
 	json_array_end(json);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "render/json/samples_json.h"
+#include "render/place.h"
 #include "render/text/samples_text_internal.h"
 #include "util/memory.h"
 #include "util/template_fold.h"
@@ -82,16 +83,32 @@ static bool has_thread(const struct why_group_cause *cause)
 	return cause->own || cause->comm != MODEL_NONE;
 }
 
-/* Prints the thread of a cause and its span: "loader-2 in load". */
+/* Prints " (rank 1)" or " (4711)". */
+static void put_process(FILE *out, const struct model *model, const struct model_process *process)
+{
+	char text[PLACE_TEXT];
+
+	if (*place_of_process(text, model, process) == '\0')
+		place_process(text, model, process->main_thread);
+	fputs(" (", out);
+	put(out, text);
+	fputc(')', out);
+}
+
+/* Prints the thread of a cause and its span: "loader-2 in load". One of several processes of a name
+ * follows it: "python (4711) in step". */
 static void put_thread(FILE *out, const struct why_aggregate *of, const struct why_group *group,
 		       const struct why_group_cause *cause)
 {
 	const struct why_group *groups = of->groups.data;
+	const struct model_process *process = why_group_cause_process(of, group, cause);
 
 	if (cause->comm != MODEL_NONE)
 		put(out, strtab_get(of->model->strings, cause->comm));
 	else
 		fputs("the span's own thread", out);
+	if (process)
+		put_process(out, of->model, process);
 	if (cause->span != MODEL_NONE && (!cause->own || &groups[cause->span] != group)) {
 		fputs(" in ", out);
 		put(out, groups[cause->span].name);
@@ -265,13 +282,41 @@ static void print_slow(const struct causes_printer *printer, const struct why_gr
 
 /* Causes of a smaller part of the time than this are not shown there. */
 #define BY_CAUSE_PARTS 100
+/* A cause is split if its largest culprit leaves more than this part of the time to others. */
+#define SPLIT_PARTS 10
 
-/* Prints "    by cause: 64.0 % cpu-contention, 27.0 % running", unless the first culprit says as
- * much. `ns`: the time of each cause; shown causes are removed. */
+/* Whether the rows do not show what most of the time was lost to, or split a cause. `ns`: the time
+ * of each cause. */
+static bool hides_cause(const struct why_group *group, const uint64_t *ns)
+{
+	const struct why_group_cause *first = &group->causes.data[0];
+	uint64_t left[WHY_CAUSE_COUNT];
+
+	memcpy(left, ns, sizeof(left));
+	for (size_t i = group->causes.len; i--;)
+		left[group->causes.data[i].cause] =
+			ns[group->causes.data[i].cause] - group->causes.data[i].total_ns;
+	for (unsigned i = 0; i < WHY_CAUSE_COUNT; i++)
+		if (ns[i] > ns[first->cause] || left[i] > group->explained_ns / SPLIT_PARTS)
+			return true;
+	return left[first->cause] > group->explained_ns / BY_CAUSE_PARTS;
+}
+
+static bool has_run(const struct why_group *group, enum why_cause cause, uint64_t ns)
+{
+	uint64_t ran_ns = 0;
+
+	for (size_t i = 0; i < group->causes.len; i++)
+		if (group->causes.data[i].cause == cause)
+			ran_ns += group->causes.data[i].ran_ns;
+	return why_has_run(cause, ran_ns, ns);
+}
+
+/* Prints "    by cause: 64.0 % socket (running), 27.0 % running". `ns`: the time of each cause;
+ * shown causes are removed. */
 static void put_by_cause(const struct causes_printer *printer, const struct why_group *group,
 			 uint64_t *ns)
 {
-	const struct why_group_cause *first = &group->causes.data[0];
 	char share[UNITS_TEXT];
 
 	for (unsigned shown = 0; shown < WHY_CAUSE_COUNT; shown++) {
@@ -279,14 +324,11 @@ static void put_by_cause(const struct causes_printer *printer, const struct why_
 
 		for (unsigned i = 1; i < WHY_CAUSE_COUNT; i++)
 			most = ns[i] > ns[most] ? i : most;
-		if (!shown && most == first->cause &&
-		    ns[most] - first->total_ns <= group->explained_ns / BY_CAUSE_PARTS)
-			return;
 		if (shown && ns[most] <= group->explained_ns / BY_CAUSE_PARTS)
 			break;
-		fprintf(printer->out, "%s %s %s", shown ? "," : "    by cause:",
+		fprintf(printer->out, "%s %s %s%s", shown ? "," : "    by cause:",
 			units_format_share(share, ns[most], group->explained_ns),
-			why_causes[most].name);
+			why_causes[most].name, has_run(group, most, ns[most]) ? " (running)" : "");
 		ns[most] = 0;
 	}
 	fputc('\n', printer->out);
@@ -300,7 +342,49 @@ static void print_by_cause(const struct causes_printer *printer, const struct wh
 		return;
 	for (size_t i = 0; i < group->causes.len; i++)
 		ns[group->causes.data[i].cause] += group->causes.data[i].total_ns;
-	put_by_cause(printer, group, ns);
+	if (hides_cause(group, ns))
+		put_by_cause(printer, group, ns);
+}
+
+/* A process that is to blame for a smaller part of the time is not shown there. */
+#define BY_PROCESS_PARTS 10
+#define PROCESSES_SHOWN 4
+
+/* Whether a process makes others wait for more than the first cause shows. */
+static bool hides_process(const struct why_group *group)
+{
+	uint64_t part_ns = group->explained_ns / BY_PROCESS_PARTS;
+
+	for (size_t i = 0; i < group->processes.len; i++)
+		if (group->processes.data[i].others_ns > part_ns &&
+		    group->processes.data[i].ns > group->causes.data[0].total_ns + part_ns)
+			return true;
+	return false;
+}
+
+/* Prints "    by process: 75.2 % python (4711, rank 1), 17.0 % python (4710, rank 0)": one process
+ * has several causes, and the rows tell processes apart by their names only. */
+static void print_by_process(const struct causes_printer *printer, const struct why_group *group)
+{
+	const struct model *model = printer->report->causes->model;
+	char share[UNITS_TEXT], at[PLACE_TEXT];
+
+	if (!group->causes.len || !hides_process(group))
+		return;
+	for (size_t i = 0; i < group->processes.len && i < PROCESSES_SHOWN; i++) {
+		const struct why_group_process *sum = &group->processes.data[i];
+		uint32_t main = model->processes.data[sum->process].main_thread;
+
+		if (i && sum->ns <= group->explained_ns / BY_PROCESS_PARTS)
+			break;
+		fprintf(printer->out, "%s %s ", i ? "," : "    by process:",
+			units_format_share(share, sum->ns, group->explained_ns));
+		put(printer->out, model_thread_name(model, main));
+		fputs(" (", printer->out);
+		put(printer->out, place_process(at, model, main));
+		fputc(')', printer->out);
+	}
+	fputc('\n', printer->out);
 }
 
 /* ---- all names ---- */
@@ -326,6 +410,7 @@ static void print_group(const struct causes_printer *printer, const struct why_g
 			units_plural(group->unfinished, "does", "do"));
 	fputc('\n', printer->out);
 	print_by_cause(printer, group);
+	print_by_process(printer, group);
 	for (size_t i = 0; i < shown; i++)
 		print_cause(printer, group, i);
 	print_rest(printer, group, shown);

@@ -319,14 +319,134 @@ static void put_culprit(const struct why_printer *printer, const struct why_part
 /* Causes of a smaller part of the time than this are not shown there. */
 #define BY_CAUSE_PARTS 100
 
-/* Whether the first culprit does not show what most of the time was lost to. */
-static bool hides_cause(const struct why_printer *printer, const struct why_instance *instance,
-			const struct why_by_cause *most)
-{
-	const struct why_part *first = &printer->why->parts.data[instance->part];
+/* A cause is split if its largest culprit leaves more than this part of the time to others. */
+#define SPLIT_PARTS 10
 
-	return most->cause != first->cause ||
-	       most->ns - first->ns > (instance->to_ts - instance->from_ts) / BY_CAUSE_PARTS;
+/* Whether the numbered causes do not show what most of the time was lost to, or split a cause. */
+static bool hides_cause(const struct why_printer *printer, const struct why_instance *instance,
+			const struct why_by_cause *sums, uint32_t count)
+{
+	const struct why_part *parts = &printer->why->parts.data[instance->part];
+	uint64_t whole = instance->to_ts - instance->from_ts;
+
+	for (uint32_t i = 0; i < count; i++)
+		if (!sums[i].capture &&
+		    sums[i].ns - parts[sums[i].largest].ns > whole / SPLIT_PARTS)
+			return true;
+	return sums[0].cause != parts[0].cause || sums[0].ns - parts[0].ns > whole / BY_CAUSE_PARTS;
+}
+
+static bool is_of_cause(const struct why_part *part, const struct why_by_cause *sum)
+{
+	return part->cause == sum->cause && part->idle == sum->idle;
+}
+
+/* Whether one thread is to blame for all of a cause, but for different objects or spans. */
+static bool has_one_culprit(const struct why_printer *printer, const struct why_instance *instance,
+			    const struct why_by_cause *sum)
+{
+	const struct why_part *parts = &printer->why->parts.data[instance->part];
+	uint32_t thread = parts[sum->largest].thread;
+
+	for (uint32_t i = 0; i < instance->part_count; i++)
+		if (is_of_cause(&parts[i], sum) &&
+		    (parts[i].thread != thread || parts[i].threads > 1))
+			return false;
+	return thread < printer->model->threads.len;
+}
+
+/* The length of the path that a part's object begins with; of several files, that of the folder. */
+static size_t path_length(const char *object, const struct why_part *part)
+{
+	const char *end = strstr(object, " (") ?: object + strlen(object);
+
+	while (part->objects > 1 && end > object && *end != '/')
+		end--;
+	return (size_t)(end - object);
+}
+
+/* The length of the folder that two paths have in common, or of the path if they are the same. */
+static size_t common_length(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+	size_t i = 0, folder = 0;
+
+	for (; i < a_len && i < b_len && a[i] == b[i]; i++)
+		folder = a[i] == '/' ? i : folder;
+	return (i == a_len || a[i] == '/') && (i == b_len || b[i] == '/') ? i : folder;
+}
+
+/* Prints ", files in /data/shards", the folder of all files of a cause. */
+static void put_folder(const struct why_printer *printer, const struct why_instance *instance,
+		       const struct why_by_cause *sum)
+{
+	const struct why_part *parts = &printer->why->parts.data[instance->part];
+	const char *first = NULL;
+	size_t len = 0;
+	bool several = false;
+
+	for (uint32_t i = 0; i < instance->part_count; i++) {
+		const char *object = strtab_get(printer->why->texts, parts[i].object);
+		size_t path = path_length(object, &parts[i]), common;
+
+		if (!is_of_cause(&parts[i], sum) || *object != '/')
+			continue;
+		common = first ? common_length(first, len, object, path) : path;
+		several |= parts[i].objects > 1 || (first && (common < len || common < path));
+		first = first ? first : object;
+		len = common;
+	}
+	if (!len)
+		return;
+	fputs(several ? ", files in " : ", ", printer->out);
+	terminal_put(printer->out, first, len);
+}
+
+/* The time of a cause in which other threads of the process had the CPU; 0: it is another cause. */
+static uint64_t own_contention_ns(const struct why_printer *printer,
+				  const struct why_instance *instance,
+				  const struct why_by_cause *sum)
+{
+	const struct model *model = printer->model;
+	const struct model_process *own = model_process_of(model, instance->thread);
+	uint64_t ns = 0;
+
+	for (uint32_t i = 0; sum->cause == WHY_CPU_CONTENTION && i < instance->part_count; i++) {
+		const struct why_part *part = &printer->why->parts.data[instance->part + i];
+
+		if (is_of_cause(part, sum) && own && part->processes == 1 &&
+		    model_process_of(model, part->thread) == own)
+			ns += part->ns;
+	}
+	return ns;
+}
+
+/* Prints " (40 culprits, cc1 (4711) 15.1 %)", " (8 culprits, calc (4711) 9.0 %; its own process
+ * 60.0 %)" or " (db (4711), files in /data/shards)". */
+static void put_of_cause(const struct why_printer *printer, const struct why_instance *instance,
+			 const struct why_by_cause *sum)
+{
+	const struct why_part *part = &printer->why->parts.data[instance->part + sum->largest];
+	uint64_t whole = instance->to_ts - instance->from_ts, own_ns;
+	char share[UNITS_TEXT];
+
+	if (has_one_culprit(printer, instance, sum)) {
+		fputs(" (", printer->out);
+		put_culprits(printer, part);
+		put_folder(printer, instance, sum);
+		fputc(')', printer->out);
+		return;
+	}
+	fprintf(printer->out, " (%" PRIu32 " culprits, ", sum->culprits);
+	if (part->thread < printer->model->threads.len)
+		put_culprits(printer, part);
+	else
+		put_culprit(printer, part);
+	fprintf(printer->out, " %s", units_format_share(share, part->ns, whole));
+	own_ns = own_contention_ns(printer, instance, sum);
+	if (own_ns > sum->ns / 2)
+		fprintf(printer->out, "; its own process %s",
+			units_format_share(share, own_ns, whole));
+	fputc(')', printer->out);
 }
 
 /* Prints "  by cause: 64.0 % cpu-contention (40 culprits, cc1 (4711) 15.1 %), 27.0 % running",
@@ -338,31 +458,84 @@ static void print_by_cause(const struct why_printer *printer, const struct why_i
 	uint64_t whole = instance->to_ts - instance->from_ts;
 	char share[UNITS_TEXT];
 
-	if (!count || !hides_cause(printer, instance, &sums[0]))
+	if (!count || !hides_cause(printer, instance, sums, count))
 		return;
 	fputs("  by cause:", printer->out);
 	for (uint32_t i = 0; i < count && (!i || sums[i].ns > whole / BY_CAUSE_PARTS); i++) {
-		const struct why_part *part =
-			&printer->why->parts.data[instance->part + sums[i].largest];
-
 		fprintf(printer->out, "%s %s ", i ? "," : "",
 			units_format_share(share, sums[i].ns, whole));
 		why_paint(printer, i ? "" : TERMINAL_BOLD);
 		fputs(why_causes[sums[i].cause].name, printer->out);
 		if (is_idle_loop(sums[i].cause, sums[i].idle))
 			fputs(" (idle)", printer->out);
+		if (why_has_run(sums[i].cause, sums[i].ran_ns, sums[i].ns))
+			fputs(" (running)", printer->out);
 		why_paint(printer, TERMINAL_END);
-		if (sums[i].culprits < 2)
-			continue;
-		fprintf(printer->out, " (%" PRIu32 " culprits, ", sums[i].culprits);
-		if (part->thread < printer->model->threads.len)
-			put_culprits(printer, part);
-		else
-			put_culprit(printer, part);
-		fprintf(printer->out, " %s)", units_format_share(share, part->ns, whole));
+		if (sums[i].culprits > 1)
+			put_of_cause(printer, instance, &sums[i]);
 	}
 	fputc('\n', printer->out);
 }
+
+/* ---- by process ---- */
+
+/* Whether another process is to blame for more than its largest cause shows. */
+static bool hides_process(const struct why_printer *printer, const struct why_instance *instance,
+			  const struct why_by_process *sums, uint32_t count)
+{
+	uint64_t whole = instance->to_ts - instance->from_ts;
+	const struct model_process *own = model_process_of(printer->model, instance->thread);
+
+	for (uint32_t i = 0; i < count; i++)
+		if (&printer->model->processes.data[sums[i].process] != own &&
+		    sums[i].ns > sums[i].largest_ns + whole / WHY_BY_PROCESS_PARTS)
+			return true;
+	return false;
+}
+
+/* Prints "  by process: 84.2 % php (4711), 12.0 % nginx (4700)". */
+static void print_by_process(const struct why_printer *printer, const struct why_instance *instance)
+{
+	const struct model *model = printer->model;
+	struct why_by_process sums[WHY_BY_PROCESS_MAX];
+	uint32_t count = why_by_process(printer->why, instance, sums);
+	char share[UNITS_TEXT];
+
+	if (!hides_process(printer, instance, sums, count))
+		return;
+	for (uint32_t i = 0; i < count; i++) {
+		fprintf(printer->out, "%s %s ", i ? "," : "  by process:",
+			units_format_share(share, sums[i].ns, instance->to_ts - instance->from_ts));
+		why_put_thread(printer, model->processes.data[sums[i].process].main_thread);
+	}
+	fputc('\n', printer->out);
+}
+
+/* Fewer short processes than this, or a smaller part of the time, are not shown there. */
+#define SHORT_COUNT 10
+#define SHORT_PARTS 10
+
+/* Prints "  short processes: 42.1 % for 3,021 of them, which lived for 4.10 ms on average; most for
+ * those named cut". */
+static void print_short_processes(const struct why_printer *printer,
+				  const struct why_instance *instance)
+{
+	struct why_short_processes sum = why_short_processes(printer->why, instance);
+	uint64_t whole = instance->to_ts - instance->from_ts;
+	char share[UNITS_TEXT], count[UNITS_TEXT], time[UNITS_TEXT];
+
+	if (sum.count < SHORT_COUNT || sum.ns <= whole / SHORT_PARTS)
+		return;
+	fprintf(printer->out,
+		"  short processes: %s for %s of them, which lived for %s on average; most for "
+		"those named ",
+		units_format_share(share, sum.ns, whole), units_format_count(count, sum.count),
+		units_format_duration(time, sum.lived_ns / sum.count));
+	why_put(printer, model_thread_name(printer->model, sum.thread));
+	fputc('\n', printer->out);
+}
+
+/* ---- locks ---- */
 
 /* A lock that takes a smaller part of the time than this is not shown there. */
 #define LOCK_PARTS 10
@@ -370,8 +543,48 @@ static void print_by_cause(const struct why_printer *printer, const struct why_i
 /* Whether the first cause shows at least half of the time that a lock takes, or is a lock, too. */
 static bool shows_lock(const struct why_part *first, const struct why_lock_time *lock)
 {
-	return (first->cause == WHY_LOCK || first->cause == WHY_GIL || first->lock == lock->lock) &&
+	return (why_is_lock(first->cause) || first->lock == lock->lock) &&
 	       first->ns >= lock->ns / 2;
+}
+
+/* Whether a process of PostgreSQL that has a lock waits for its client. */
+static bool is_idle_session(const struct why_printer *printer, const struct why_lock_time *lock)
+{
+	const struct model *model = printer->model;
+
+	return lock->socket_ns >= lock->ns / 2 &&
+	       strstr(strtab_get(printer->why->texts, lock->lock), " in PostgreSQL") &&
+	       strcmp(model_thread_name(model, lock->holder.choice),
+		      model_thread_name(model, lock->awaited.choice)) != 0;
+}
+
+/* Prints ", held up by postgres (4712), idle in transaction: it waits for its client psql (4713)".
+ */
+static void put_holder(const struct why_printer *printer, const struct why_lock_time *lock)
+{
+	uint32_t thread_count = (uint32_t)printer->model->threads.len;
+
+	if (lock->holder.choice >= thread_count)
+		return;
+	fputs(", held up by ", printer->out);
+	why_put_thread(printer, lock->holder.choice);
+	if (lock->awaited.choice >= thread_count)
+		return;
+	fputs(is_idle_session(printer, lock) ? ", idle in transaction: it waits for its client "
+					     : ", which waits for ",
+	      printer->out);
+	why_put_thread(printer, lock->awaited.choice);
+}
+
+/* A futex without a name is told by the function that waits for it: "futex 0x7f01, awaited by
+ * Pool::ask". */
+static void put_named_lock(const struct why_printer *printer, const struct why_lock_time *lock)
+{
+	const char *text = strtab_get(printer->why->texts, lock->lock);
+
+	why_put(printer, text);
+	if (lock->stack.choice != MODEL_NONE && wait_is_unnamed_futex(text))
+		why_put_function(printer, lock->wait, ", awaited by ");
 }
 
 /* Prints "  in waits for locks: 61.0 % a lock in PostgreSQL", unless the first cause says so. */
@@ -381,6 +594,7 @@ static void print_locks(const struct why_printer *printer, const struct why_inst
 	uint64_t whole = instance->to_ts - instance->from_ts;
 	const struct why_lock_time *locks;
 	char share[UNITS_TEXT];
+	uint32_t count = 0;
 
 	if (!instance->lock_count || !instance->part_count)
 		return;
@@ -388,10 +602,14 @@ static void print_locks(const struct why_printer *printer, const struct why_inst
 	if (locks->ns < whole / LOCK_PARTS || shows_lock(&why->parts.data[instance->part], locks))
 		return;
 	fputs("  in waits for locks:", printer->out);
-	for (uint32_t i = 0; i < instance->lock_count && locks[i].ns >= whole / LOCK_PARTS; i++) {
+	while (count < instance->lock_count && locks[count].ns >= whole / LOCK_PARTS)
+		count++;
+	for (uint32_t i = 0; i < count; i++) {
 		fprintf(printer->out, "%s %s ", i ? "," : "",
 			units_format_share(share, locks[i].ns, whole));
-		why_put(printer, strtab_get(why->texts, locks[i].lock));
+		put_named_lock(printer, &locks[i]);
+		if (i + 1 == count || locks[i + 1].holder.choice != locks[i].holder.choice)
+			put_holder(printer, &locks[i]);
 	}
 	fputc('\n', printer->out);
 }
@@ -632,8 +850,10 @@ static void print_instance(const struct why_printer *printer, const struct why_i
 	print_note(printer, instance->full_pool);
 	print_note(printer, instance->manager);
 	print_doubts(printer, instance);
-	print_by_cause(printer, instance);
 	print_locks(printer, instance);
+	print_short_processes(printer, instance);
+	print_by_cause(printer, instance);
+	print_by_process(printer, instance);
 	print_order(printer, instance, shown);
 	for (uint32_t i = 0; i < shown; i++)
 		print_cause(printer, instance, i);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyze/why/lookup/why_wait.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -321,6 +322,55 @@ static bool is_plain_end(const char *end)
 	       (text_begins(end, " of ") && !strchr(end, ',') && !(more && !more[strlen(MORE)]));
 }
 
+static bool has_letter(const char *text)
+{
+	while (*text && !isalpha((unsigned char)*text))
+		text++;
+	return *text;
+}
+
+/* The " (ext4)" of "/data/seg.7 (ext4), and its cgroup …"; NULL: it is no such text. */
+static const char *file_system(const char *text)
+{
+	const char *at = *text == '/' ? strstr(text, " (") : NULL;
+
+	for (; at; at = strstr(at + 1, " (")) {
+		const char *end = at + 2 + strcspn(at + 2, " ,()");
+
+		if (*end == ')')
+			return !end[1] || end[1] == ',' ? at : NULL;
+	}
+	return NULL;
+}
+
+/* "/data/seg.N" of "/data/seg.7 (ext4)", with what is said of it behind a comma. Files of one
+ * folder whose names differ only in numbers are parts of one thing. A name without letters, such as
+ * that of a table of PostgreSQL, is a thing of its own, and so are devices. 0: it is no such file.
+ */
+static uint32_t numbered_file(struct strtab *texts, const char *text)
+{
+	static const char *const apart[] = {"/dev/", "/proc/", "/sys/"};
+	const char *end = file_system(text);
+	char kind[1024], *name;
+	size_t len;
+	int more;
+
+	for (size_t i = 0; i < sizeof(apart) / sizeof(apart[0]); i++)
+		if (text_begins(text, apart[i]))
+			return 0;
+	if (!end || end - text >= (ptrdiff_t)sizeof(kind))
+		return 0;
+	memcpy(kind, text, (size_t)(end - text));
+	kind[end - text] = '\0';
+	name = strrchr(kind, '/') + 1;
+	if (!strpbrk(name, "0123456789") || !has_letter(name))
+		return 0;
+	len = (size_t)(name - kind);
+	len += text_without_numbers(name, sizeof(kind) - len, name);
+	more = snprintf(kind + len, sizeof(kind) - len, "%s", strchr(end, ')') + 1);
+	return more < (int)(sizeof(kind) - len) ? strtab_put(texts, kind, len + (size_t)more) : 0;
+}
+
 uint32_t wait_unnamed(struct strtab *texts, uint32_t object)
 {
 	static const char *const begins[] = {WAIT_FUTEX_BEGIN, "pipe:[", DESCRIPTOR_SOCKET "[",
@@ -340,16 +390,18 @@ uint32_t wait_unnamed(struct strtab *texts, uint32_t object)
 			       ? strtab_put(texts, kind, (size_t)len)
 			       : 0;
 	}
-	return 0;
+	return numbered_file(texts, text);
 }
 
 uint32_t wait_unnamed_text(struct strtab *texts, uint32_t object, size_t count)
 {
-	const char *one = strtab_get(texts, object);
-	char text[256];
+	const char *one = strtab_get(texts, object), *file = file_system(one);
+	size_t at = file ? (size_t)(strchr(file, ')') + 1 - one) : strlen(one);
+	char text[1024];
 	int len = wait_is_unnamed_futex(one)
 			  ? snprintf(text, sizeof(text), "%zu" WAIT_FUTEXES_END, count)
-			  : snprintf(text, sizeof(text), "%s and %zu" MORE, one, count - 1);
+			  : snprintf(text, sizeof(text), "%.*s and %zu" MORE "%s", (int)at, one,
+				     count - 1, one + at);
 
 	return len < (int)sizeof(text) ? strtab_put(texts, text, (size_t)len) : object;
 }

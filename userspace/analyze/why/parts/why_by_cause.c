@@ -48,6 +48,7 @@ uint32_t why_by_cause(const struct why *why, const struct why_instance *instance
 		capture_ns += part->capture ? part->ns : 0;
 		sums[at].capture &= part->capture;
 		sums[at].ns += part->ns;
+		sums[at].ran_ns += part->ran_ns;
 		sums[at].culprits += culprits_of(part);
 	}
 	order = why_idle_order(idle, instance->to_ts - instance->from_ts, capture_ns);

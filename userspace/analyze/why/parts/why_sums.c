@@ -181,8 +181,7 @@ static uint32_t lock_held(const struct why_walk *walk, const struct why_verdict 
 {
 	const struct why_step *last = &walk->path[walk->depth - 1];
 
-	if (walk->depth < 2 || verdict->cause == WHY_LOCK || verdict->cause == WHY_GIL ||
-	    verdict->thread != last->thread)
+	if (walk->depth < 2 || why_is_lock(verdict->cause) || verdict->thread != last->thread)
 		return 0;
 	return last[-1].by == last->thread ? last[-1].lock : 0;
 }
@@ -292,6 +291,7 @@ void why_walk_add(struct why_walk *walk, const struct why_verdict *verdict)
 	sum->part.ns += ns;
 	sum->part.through_ns += leads_through(walk, part.thread) ? ns : 0;
 	sum->part.pool_wait_ns += verdict->pool_wait ? ns : 0;
+	sum->part.ran_ns += last->state == WAFFLE_THREAD_RUNNING ? ns : 0;
 	sum->part.stretches++;
 	sum->grade_ns[grade] += ns;
 	if (sum->part.lock != part.lock)
@@ -319,7 +319,9 @@ void why_walk_join(struct why_walk *walk, const struct why_verdict *verdict)
 	uint64_t ns = last->to_ts - last->from_ts;
 
 	why_locks_add(walk,
-		      &(struct why_verdict){.cause = sum->part.cause, .object = sum->part.object},
+		      &(struct why_verdict){.cause = sum->part.cause,
+					    .thread = MODEL_NONE,
+					    .object = sum->part.object},
 		      ns);
 	sum->part.through_ns += sum->part.through_ns > sum->part.ns / 2 ? ns : 0;
 	sum->part.ns += ns;

@@ -156,6 +156,7 @@ static void add_sum(struct why_walk *walk, struct why_sum *to, const struct why_
 	to->part.ns += sum->part.ns;
 	to->part.through_ns += sum->part.through_ns;
 	to->part.pool_wait_ns += sum->part.pool_wait_ns;
+	to->part.ran_ns += sum->part.ran_ns;
 	to->part.open_ns += sum->part.open_ns;
 	to->part.stretches += sum->part.stretches;
 	if (to->part.lock != sum->part.lock)
@@ -605,29 +606,31 @@ static const struct sum_folding fold_accepted = {.apart = 1,
 						 .keeps = has_main,
 						 .join = name_accepted};
 
-/* ---- sockets to one thread ---- */
+/* ---- sockets and futexes to one thread ---- */
 
-/* Whether the culprit is known whatever the socket is, alone or in a list. What was sent again is a
- * cause of its own. */
-static bool is_socket_to(const struct why_walk *walk, const struct why_sum *sum)
+/* Whether the culprit is known whatever the socket is, alone or in a list, or the futex, unless
+ * that is a lock. What was sent again is a cause of its own. */
+static bool is_way_to(const struct why_walk *walk, const struct why_sum *sum)
 {
 	const char *object = strtab_get(walk->why->texts, sum->part.object);
 
 	if (!is_other(walk, sum) || sum->part.objects > 1 || sum->part.connections)
 		return false;
+	if (sum->futex)
+		return !why_is_lock(sum->part.cause);
 	return descriptor_is_socket(object) ? !strstr(object, DESCRIPTOR_AFTER)
 					    : descriptor_list(object) != NULL;
 }
 
-static const struct sum_folding fold_sockets = {
-	.apart = 1, .takes = is_socket_to, .group = object_of_thread, .join = name_objects};
+static const struct sum_folding fold_ways = {
+	.apart = 1, .takes = is_way_to, .group = object_of_thread, .join = name_pool_objects};
 
 /* ---- pipes for a child each ---- */
 
 /* What is waited for in one place has no name. Small objects are one cause already. */
 static bool is_unnamed(const struct why_walk *walk, const struct why_sum *sum)
 {
-	return sum->place && sum->unnamed && sum->part.objects < 2 &&
+	return sum->place && sum->unnamed && !sum->file && sum->part.objects < 2 &&
 	       (sum->own || sum->part.thread == MODEL_NONE || is_of_pool(walk, sum));
 }
 
@@ -639,6 +642,26 @@ static int unnamed_group(const struct model *model, const struct why_sum *a,
 
 static const struct sum_folding fold_unnamed = {
 	.apart = 1, .takes = is_unnamed, .group = unnamed_group, .join = name_unnamed};
+
+/* ---- numbered files ---- */
+
+static bool is_numbered_file(const struct why_walk *walk, const struct why_sum *sum)
+{
+	(void)walk;
+	return sum->unnamed && sum->file && sum->part.objects < 2;
+}
+
+static int file_group(const struct model *model, const struct why_sum *a, const struct why_sum *b)
+{
+	return object_group(model, a, b) ?: compare(a->unnamed, b->unnamed);
+}
+
+/* The one slow file among many is told apart. */
+static const struct sum_folding fold_files = {.apart = 1,
+					      .takes = is_numbered_file,
+					      .group = file_group,
+					      .keeps = has_main,
+					      .join = name_unnamed};
 
 void why_instance_judge(struct why_instance *instance, const struct why_walk *walk)
 {
@@ -844,6 +867,7 @@ static void fold_all(struct why_walk *walk, const struct why_instance *instance)
 		sum->place = place_of(walk, sum);
 		sum->futex = wait_is_unnamed_futex(strtab_get(walk->why->texts, sum->part.object));
 		sum->unnamed = wait_unnamed(walk->why->texts, sum->part.object);
+		sum->file = *strtab_get(walk->why->texts, sum->part.object) == '/';
 		sum->server = why_connections_to(walk->why->texts, sum->part.object);
 		sum->accepted = why_connections_at(walk->why->texts, sum->part.object);
 	}
@@ -853,9 +877,10 @@ static void fold_all(struct why_walk *walk, const struct why_instance *instance)
 	fold(walk, &fold_epolls);
 	fold(walk, &fold_pools);
 	fold(walk, &fold_accepted);
+	fold(walk, &fold_files);
 	fold(walk, &fold_objects_of_thread);
 	fold(walk, &fold_objects);
-	fold(walk, &fold_sockets);
+	fold(walk, &fold_ways);
 	fold(walk, &fold_unnamed);
 }
 
