@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/wakers_internal.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 
+#include "kernel/kernel.h"
 #include "util/map.h"
 #include "util/vec.h"
 
 #define STRANGERS_MAX 65536 /* threads that are not recorded */
-#define PROCESSES_MAX 1024
+#define WAKERS_MAX 1024
 #define LEFT_MAX 4096 /* a power of two */
 
 struct waker {
-	pid_t pid;
+	struct waker_key key;
 	bool done; /* see wakers_decided() */
 	uint32_t waits;
 	uint64_t waited_ns;
@@ -22,11 +22,12 @@ struct waker {
 struct left {
 	uint64_t ts;
 	uint32_t tid; /* 0: none has this place yet */
+	int fd;       /* for this descriptor; -1: for something else */
 };
 
 struct wakers {
-	struct map strangers; /* tid → pid */
-	struct map at;        /* pid → index in `list` */
+	struct map strangers; /* tid → pid; 0: a thread of the kernel */
+	struct map at;        /* map_key() → index in `list` */
 	VEC(struct waker) list;
 	uint64_t added_ts; /* see wakers_added(); 0: none was */
 	/* By tid. Of two threads with the same place, the waits of one are not known: this is read
@@ -60,41 +61,68 @@ static void task_note(struct wakers *wakers, const struct waffle_rec_task *task)
 		map_remove(&wakers->strangers, task->rec.tid);
 	else if (wakers->strangers.len < STRANGERS_MAX ||
 		 map_get(&wakers->strangers, task->rec.tid) != MAP_NONE)
-		(void)map_set(&wakers->strangers, task->rec.tid, task->tgid);
+		(void)map_set(&wakers->strangers, task->rec.tid,
+			      task->flags & WAFFLE_TASK_KERNEL_FLAG ? 0 : task->tgid);
+}
+
+static uint64_t map_key(const struct waker_key *key)
+{
+	return (uint64_t)(uint32_t)(key->fd + 1) << 32 | (uint32_t)key->pid;
 }
 
 /* NULL: there are too many, or no memory. */
-static struct waker *waker_of(struct wakers *wakers, uint32_t pid)
+static struct waker *waker_of(struct wakers *wakers, const struct waker_key *key)
 {
-	uint32_t index = map_get(&wakers->at, pid);
+	uint32_t index = map_get(&wakers->at, map_key(key));
 
 	if (index != MAP_NONE)
 		return &wakers->list.data[index];
 	index = (uint32_t)wakers->list.len;
-	if (index >= PROCESSES_MAX || !vec_reserve(&wakers->list, 1) ||
-	    !map_set(&wakers->at, pid, index))
+	if (index >= WAKERS_MAX || !vec_reserve(&wakers->list, 1) ||
+	    !map_set(&wakers->at, map_key(key), index))
 		return NULL;
-	wakers->list.data[wakers->list.len++] = (struct waker){.pid = (pid_t)pid};
+	wakers->list.data[wakers->list.len++] = (struct waker){.key = *key};
 	return &wakers->list.data[index];
 }
 
-/* A recorded thread gets a CPU after a process has woken it. */
+/* What ended a wait that began at `left`; pid 0: it is not known, or recorded itself. */
+static struct waker_key ended_by(const struct wakers *wakers, const struct waffle_rec_switch *sw,
+				 const struct left *left)
+{
+	uint32_t pid = map_get(&wakers->strangers, sw->waker_tid);
+
+	if (pid && !(sw->flags & WAFFLE_SWITCH_WAKER_INTERRUPT))
+		return (struct waker_key){pid == MAP_NONE ? 0 : (pid_t)pid, -1};
+	return left->tid == sw->next_tid && left->fd >= 0
+		       ? (struct waker_key){(pid_t)sw->next_tid, left->fd}
+		       : (struct waker_key){0, -1};
+}
+
+/* A recorded thread gets a CPU after something has woken it. */
 static void wait_note(struct wakers *wakers, const struct waffle_rec_switch *sw, uint64_t begin_ts)
 {
 	const struct left *left = &wakers->left[sw->next_tid & (LEFT_MAX - 1)];
-	uint32_t pid = map_get(&wakers->strangers, sw->waker_tid);
+	const struct waker_key key = ended_by(wakers, sw, left);
 	bool known = left->tid == sw->next_tid;
 	uint64_t since_ts = known ? left->ts : wakers->added_ts;
 	uint64_t from_ts = since_ts > begin_ts ? since_ts : begin_ts;
 	struct waker *waker;
 
-	if (pid == MAP_NONE || (left->tid && !known) || sw->wake_ts <= from_ts)
+	if (!key.pid || (left->tid && !known) || sw->wake_ts <= from_ts)
 		return;
-	waker = waker_of(wakers, pid);
+	waker = waker_of(wakers, &key);
 	if (!waker)
 		return;
 	waker->waits++;
 	waker->waited_ns += sw->wake_ts - from_ts;
+}
+
+/* A thread may also wait for several descriptors, or until a time. */
+static int waited_descriptor(const struct waffle_rec_switch *sw)
+{
+	return kernel_waits_for_descriptor(sw->syscall) && sw->args[0] <= INT32_MAX
+		       ? (int)sw->args[0]
+		       : -1;
 }
 
 static void switch_note(struct wakers *wakers, const struct waffle_rec_switch *sw,
@@ -102,9 +130,9 @@ static void switch_note(struct wakers *wakers, const struct waffle_rec_switch *s
 {
 	if (sw->flags & WAFFLE_SWITCH_PREV_TRACED)
 		wakers->left[sw->rec.tid & (LEFT_MAX - 1)] =
-			(struct left){.ts = sw->rec.ts, .tid = sw->rec.tid};
+			(struct left){sw->rec.ts, sw->rec.tid, waited_descriptor(sw)};
 	if (sw->flags & WAFFLE_SWITCH_NEXT_TRACED && sw->flags & WAFFLE_SWITCH_WOKEN &&
-	    !(sw->flags & (WAFFLE_SWITCH_WAKER_INTERRUPT | WAFFLE_SWITCH_NEW)))
+	    !(sw->flags & WAFFLE_SWITCH_NEW))
 		wait_note(wakers, sw, begin_ts);
 }
 
@@ -123,17 +151,21 @@ static bool counts(const struct waker *waker, uint64_t elapsed_ns)
 	       (waker->waits > 1 || waker->waited_ns >= WAKERS_LONG_NS);
 }
 
-pid_t wakers_next(const struct wakers *wakers, uint64_t begin_ts, uint64_t now)
+bool wakers_next(const struct wakers *wakers, uint64_t begin_ts, uint64_t now,
+		 struct waker_key *key)
 {
-	for (size_t i = 0; i < wakers->list.len; i++)
-		if (counts(&wakers->list.data[i], now - begin_ts))
-			return wakers->list.data[i].pid;
-	return 0;
+	for (size_t i = 0; i < wakers->list.len; i++) {
+		if (!counts(&wakers->list.data[i], now - begin_ts))
+			continue;
+		*key = wakers->list.data[i].key;
+		return true;
+	}
+	return false;
 }
 
-void wakers_decided(struct wakers *wakers, pid_t pid)
+void wakers_decided(struct wakers *wakers, const struct waker_key *key)
 {
-	uint32_t index = map_get(&wakers->at, (uint32_t)pid);
+	uint32_t index = map_get(&wakers->at, map_key(key));
 
 	if (index != MAP_NONE)
 		wakers->list.data[index].done = true;

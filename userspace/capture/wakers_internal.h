@@ -4,10 +4,15 @@
  * a futex in shared memory, a semaphore, a queue, a pipe, a socket. What they do meanwhile explains
  * these waits, so they are worth being recorded, too. Once they are, the same finds those for which
  * they wait themselves.
+ *
+ * A process at the other end of a connection may end waits without a wake-up of its own: if it
+ * reads slowly, a timer of TCP tells the writer that there is room. So long waits for a descriptor
+ * that interrupts or threads of the kernel end are found as well.
  */
 #ifndef WAFFLE_CAPTURE_WAKERS_INTERNAL_H
 #define WAFFLE_CAPTURE_WAKERS_INTERNAL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -34,9 +39,18 @@ void wakers_added(struct wakers *wakers, uint64_t ts);
  */
 void wakers_record(struct wakers *wakers, const struct waffle_rec *rec, uint64_t begin_ts);
 
-/* The next process that counts at `now`; 0: none. It may be one of the kernel, or have ended. */
-pid_t wakers_next(const struct wakers *wakers, uint64_t begin_ts, uint64_t now);
+/* What ends waits. */
+struct waker_key {
+	/* Of a process; or if `fd` is not negative, of a recorded thread, whose waits for that
+	 * descriptor the kernel ends. */
+	pid_t pid;
+	int fd;
+};
+
+/* The next one that counts at `now`. It may have ended. False: there is none. */
+bool wakers_next(const struct wakers *wakers, uint64_t begin_ts, uint64_t now,
+		 struct waker_key *key);
 /* It is decided whether that one is recorded: it is never returned again. */
-void wakers_decided(struct wakers *wakers, pid_t pid);
+void wakers_decided(struct wakers *wakers, const struct waker_key *key);
 
 #endif

@@ -77,11 +77,7 @@ static bool is_of_program(const struct why_walk *walk, const struct why_blocked 
 
 bool why_go_is_any(struct why_walk *walk, const struct why_blocked *blocked)
 {
-	const struct model_thread *threads = walk->model->threads.data;
-	const struct why_step *before = walk->depth > 1 ? &walk->path[walk->depth - 2] : NULL;
-	bool other = before && threads[before->thread].pid != threads[blocked->thread].pid;
-
-	return (other || is_of_program(walk, blocked)) &&
+	return is_of_program(walk, blocked) &&
 	       why_go_is_idle(walk, blocked->thread, blocked->interval);
 }
 
