@@ -77,9 +77,8 @@ static void waker_report(struct session *session, pid_t pid, const char *what, u
 	char comm[16], line[160];
 
 	process_comm(pid, comm);
-	snprintf(line, sizeof(line),
-		 "%s (%d) %s, and is recorded as well from %.2f s on", comm, pid, what,
-		 (double)(since_ts - session->armed_ts) / 1e9);
+	snprintf(line, sizeof(line), "%s (%d) %s, and is recorded as well from %.2f s on", comm,
+		 pid, what, (double)(since_ts - session->armed_ts) / 1e9);
 	session_notify(session, line);
 }
 

@@ -154,9 +154,10 @@ struct why_verdict why_blocked_at_file_lock(struct why_walk *walk, struct why_bl
 struct why_verdict why_go_at_idle(struct why_walk *walk, struct why_blocked *blocked,
 				  struct why_verdict verdict);
 
-/* Whether each wake-up ends the wait, because the program is explained as a whole, and the runtime of
- * Go then has something to run on the thread. If another process waits for the program, only the
- * last wake-up before the answer counts: others may be for other clients. */
+/* Whether each wake-up ends the wait, because the runtime of Go then has something to run on the
+ * thread. This matters if the program is explained as a whole, or if another process waits for it.
+ * Then only the last wake-up before the answer counts of those that may be for other clients. To be
+ * called when the wait is on the path. */
 bool why_go_is_any(struct why_walk *walk, const struct why_blocked *blocked);
 
 /* The wait goes on when the capture ends, and its functions show that it is for the other ranks in

@@ -272,8 +272,7 @@ static bool waits_for_clients(struct why_walk *walk, uint32_t thread,
 	const struct why_interval *first =
 		&walk->intervals.threads[thread].intervals.data[series->first];
 	uint64_t ignored;
-	uint32_t span =
-		why_intervals_span(&walk->intervals, thread, first->from_ts, &ignored);
+	uint32_t span = why_intervals_span(&walk->intervals, thread, first->from_ts, &ignored);
 
 	return span != MODEL_NONE &&
 	       request_site_command(model_site(model, model->spans.data[span].site)) &&
