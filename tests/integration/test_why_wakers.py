@@ -118,3 +118,38 @@ def test_who_does_not_read_is_recorded_although_it_wakes_nobody(waffle, start, t
     assert sum(cause["share"] for cause in instance["causes"]
                if cause["cause"] == "socket" and (cause["culprit"] or {}).get("pid") == reader.pid) > 0.3
     assert re.search(r"running: .*work", done.stdout)
+
+
+HUNG_SERVER = """
+import errno, itertools, socket, threading
+for port in itertools.count(20000):  # below those of clients
+    try:
+        listener = socket.create_server(("127.0.0.1", port))
+        break
+    except OSError as error:
+        assert error.errno == errno.EADDRINUSE
+print(port, flush=True)
+connection = listener.accept()[0]
+lock = threading.Lock()
+def reserve():
+    lock.acquire()
+with lock:
+    reserve()
+"""
+CLIENT = """
+import socket, sys
+connection = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+connection.send(b"?")
+print("ready", flush=True)
+connection.recv(1)
+"""
+
+
+def test_a_server_that_hangs_is_recorded_although_it_ends_no_wait(waffle, start, tmp_path):
+    server = start(sys.executable, "-c", HUNG_SERVER)
+    client = start(sys.executable, "-c", CLIENT, server.line())
+    client.until("ready")
+    done = ask(waffle, tmp_path / "x.waffle", client, duration="4s")
+    assert f"({server.pid}) is at the other end of a long wait, and is recorded as well" in done.stderr
+    print(done.stdout)
+    assert "reserve (" in done.stdout

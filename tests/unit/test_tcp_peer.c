@@ -56,15 +56,17 @@ static void test_the_only_process_with_the_other_end_is_found(void **state)
 		pause();
 		_exit(0);
 	}
-	assert_int_equal(tcp_peer_process(getpid(), ends[0], soon()), 0); /* there are two */
+	assert_int_equal(tcp_peer_process(getpid(), ends[0], true, soon()), 0); /* there are two */
 	close(ends[1]);
-	assert_int_equal(tcp_peer_process(getpid(), ends[0], soon()), child);
-	assert_int_equal(tcp_peer_process(getpid(), ends[0], clock_monotonic_ns()), 0);
-	assert_int_equal(tcp_peer_process(getpid(), ends[1], soon()), 0); /* closed */
-	assert_int_equal(tcp_peer_process(getpid(), pipe_ends[0], soon()), 0);
+	assert_int_equal(tcp_peer_process(getpid(), ends[0], true, soon()), child);
+	assert_int_equal(tcp_peer_process(getpid(), ends[0], true, clock_monotonic_ns()), 0);
+	/* Nobody knows by these ports which end is the server's. */
+	assert_int_equal(tcp_peer_process(getpid(), ends[0], false, soon()), 0);
+	assert_int_equal(tcp_peer_process(getpid(), ends[1], true, soon()), 0); /* closed */
+	assert_int_equal(tcp_peer_process(getpid(), pipe_ends[0], true, soon()), 0);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
-	assert_int_equal(tcp_peer_process(getpid(), ends[0], soon()), 0);
+	assert_int_equal(tcp_peer_process(getpid(), ends[0], true, soon()), 0);
 }
 
 static void test_a_connection_is_turned_unless_it_is_none(void **state)

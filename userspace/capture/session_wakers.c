@@ -50,6 +50,7 @@ static int state_keep(const struct waffle_rec *rec, void *arg)
 	const struct states_of *of = arg;
 	const struct waffle_rec_state *state = (const struct waffle_rec_state *)rec;
 
+	wakers_record(of->session->wakers, rec, of->session->armed_ts);
 	if (state->tgid == (uint32_t)of->pid && !vec_push(&of->session->waker_states, *state))
 		return -ENOMEM;
 	return 0;
@@ -116,7 +117,7 @@ static pid_t peer_find(struct session *session, const struct waker_key *key)
 
 	if (session->peers_ns >= PEERS_NS)
 		return 0;
-	pid = tcp_peer_process(key->pid, key->fd, begin_ns + PEERS_NS - session->peers_ns);
+	pid = tcp_peer_process(key->pid, key->fd, key->writes, begin_ns + PEERS_NS - session->peers_ns);
 	session->peers_ns += clock_monotonic_ns() - begin_ns;
 	return pid;
 }

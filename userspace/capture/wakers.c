@@ -2,6 +2,7 @@
 #include "capture/wakers_internal.h"
 
 #include <stdlib.h>
+#include <sys/syscall.h>
 
 #include "kernel/kernel.h"
 #include "util/map.h"
@@ -22,7 +23,8 @@ struct waker {
 struct left {
 	uint64_t ts;
 	uint32_t tid; /* 0: none has this place yet */
-	int fd;       /* for this descriptor; -1: for something else */
+	int fd;       /* for this descriptor; -1: for something else, or it waits no longer */
+	bool writes;
 };
 
 struct wakers {
@@ -85,6 +87,11 @@ static struct waker *waker_of(struct wakers *wakers, const struct waker_key *key
 	return &wakers->list.data[index];
 }
 
+static struct waker_key key_of(const struct left *left)
+{
+	return (struct waker_key){(pid_t)left->tid, left->fd, left->writes};
+}
+
 /* What ended a wait that began at `left`; pid 0: it is not known, or recorded itself. */
 static struct waker_key ended_by(const struct wakers *wakers, const struct waffle_rec_switch *sw,
 				 const struct left *left)
@@ -92,10 +99,9 @@ static struct waker_key ended_by(const struct wakers *wakers, const struct waffl
 	uint32_t pid = map_get(&wakers->strangers, sw->waker_tid);
 
 	if (pid && !(sw->flags & WAFFLE_SWITCH_WAKER_INTERRUPT))
-		return (struct waker_key){pid == MAP_NONE ? 0 : (pid_t)pid, -1};
-	return left->tid == sw->next_tid && left->fd >= 0
-		       ? (struct waker_key){(pid_t)sw->next_tid, left->fd}
-		       : (struct waker_key){0, -1};
+		return (struct waker_key){.pid = pid == MAP_NONE ? 0 : (pid_t)pid, .fd = -1};
+	return left->tid == sw->next_tid && left->fd >= 0 ? key_of(left)
+							  : (struct waker_key){.fd = -1};
 }
 
 /* A recorded thread gets a CPU after something has woken it. */
@@ -117,23 +123,42 @@ static void wait_note(struct wakers *wakers, const struct waffle_rec_switch *sw,
 	waker->waited_ns += sw->wake_ts - from_ts;
 }
 
-/* A thread may also wait for several descriptors, or until a time. */
-static int waited_descriptor(const struct waffle_rec_switch *sw)
+static bool is_write(int syscall)
 {
-	return kernel_waits_for_descriptor(sw->syscall) && sw->args[0] <= INT32_MAX
-		       ? (int)sw->args[0]
-		       : -1;
+	return syscall == SYS_write || syscall == SYS_writev || syscall == SYS_sendto ||
+	       syscall == SYS_sendmsg || syscall == SYS_sendmmsg;
+}
+
+/* `arg`: the first one of the system call, which may be for several descriptors, or none. */
+static struct left left_at(uint64_t ts, uint32_t tid, int syscall, uint64_t arg)
+{
+	bool one = kernel_waits_for_descriptor(syscall) && arg <= INT32_MAX;
+
+	return (struct left){ts, tid, one ? (int)arg : -1, is_write(syscall)};
 }
 
 static void switch_note(struct wakers *wakers, const struct waffle_rec_switch *sw,
 			uint64_t begin_ts)
 {
+	struct left *left = &wakers->left[sw->rec.tid & (LEFT_MAX - 1)];
+
 	if (sw->flags & WAFFLE_SWITCH_PREV_TRACED)
-		wakers->left[sw->rec.tid & (LEFT_MAX - 1)] =
-			(struct left){sw->rec.ts, sw->rec.tid, waited_descriptor(sw)};
-	if (sw->flags & WAFFLE_SWITCH_NEXT_TRACED && sw->flags & WAFFLE_SWITCH_WOKEN &&
-	    !(sw->flags & WAFFLE_SWITCH_NEW))
+		*left = left_at(sw->rec.ts, sw->rec.tid, sw->syscall, sw->args[0]);
+	if (!(sw->flags & WAFFLE_SWITCH_NEXT_TRACED))
+		return;
+	if (sw->flags & WAFFLE_SWITCH_WOKEN && !(sw->flags & WAFFLE_SWITCH_NEW))
 		wait_note(wakers, sw, begin_ts);
+	left = &wakers->left[sw->next_tid & (LEFT_MAX - 1)];
+	if (left->tid == sw->next_tid)
+		left->fd = -1;
+}
+
+static void state_note(struct wakers *wakers, const struct waffle_rec_state *state)
+{
+	struct left *left = &wakers->left[state->rec.tid & (LEFT_MAX - 1)];
+
+	if (state->state == WAFFLE_THREAD_BLOCKED && !state->at_end && !left->tid)
+		*left = left_at(state->rec.ts, state->rec.tid, state->syscall, state->args[0]);
 }
 
 void wakers_record(struct wakers *wakers, const struct waffle_rec *rec, uint64_t begin_ts)
@@ -142,6 +167,8 @@ void wakers_record(struct wakers *wakers, const struct waffle_rec *rec, uint64_t
 		switch_note(wakers, (const struct waffle_rec_switch *)rec, begin_ts);
 	else if (rec->kind == WAFFLE_REC_TASK)
 		task_note(wakers, (const struct waffle_rec_task *)rec);
+	else if (rec->kind == WAFFLE_REC_STATE)
+		state_note(wakers, (const struct waffle_rec_state *)rec);
 }
 
 static bool counts(const struct waker *waker, uint64_t elapsed_ns)
@@ -149,6 +176,21 @@ static bool counts(const struct waker *waker, uint64_t elapsed_ns)
 	return !waker->done && waker->waited_ns >= WAKERS_LEAST_NS &&
 	       waker->waited_ns >= elapsed_ns / WAKERS_PARTS &&
 	       (waker->waits > 1 || waker->waited_ns >= WAKERS_LONG_NS);
+}
+
+/* Whether a wait goes on that counts, unless that is decided. */
+static bool is_stuck(const struct wakers *wakers, const struct left *left, uint64_t begin_ts,
+		     uint64_t now)
+{
+	const struct waker_key key = key_of(left);
+	uint64_t since_ts = left->ts > begin_ts ? left->ts : begin_ts;
+	uint32_t index;
+
+	if (!left->tid || left->fd < 0 || now < since_ts + WAKERS_LONG_NS ||
+	    now - since_ts < (now - begin_ts) / WAKERS_PARTS)
+		return false;
+	index = map_get(&wakers->at, map_key(&key));
+	return index == MAP_NONE || !wakers->list.data[index].done;
 }
 
 bool wakers_next(const struct wakers *wakers, uint64_t begin_ts, uint64_t now,
@@ -160,13 +202,22 @@ bool wakers_next(const struct wakers *wakers, uint64_t begin_ts, uint64_t now,
 		*key = wakers->list.data[i].key;
 		return true;
 	}
+	for (size_t i = 0; i < LEFT_MAX; i++) {
+		if (!is_stuck(wakers, &wakers->left[i], begin_ts, now))
+			continue;
+		*key = key_of(&wakers->left[i]);
+		return true;
+	}
 	return false;
 }
 
 void wakers_decided(struct wakers *wakers, const struct waker_key *key)
 {
-	uint32_t index = map_get(&wakers->at, map_key(key));
+	struct left *left = &wakers->left[(uint32_t)key->pid & (LEFT_MAX - 1)];
+	struct waker *waker = waker_of(wakers, key);
 
-	if (index != MAP_NONE)
-		wakers->list.data[index].done = true;
+	if (waker)
+		waker->done = true;
+	if (key->fd >= 0 && left->tid == (uint32_t)key->pid) /* also if there is no room */
+		left->fd = -1;
 }

@@ -7,7 +7,7 @@
  *
  * A process at the other end of a connection may end waits without a wake-up of its own: if it
  * reads slowly, a timer of TCP tells the writer that there is room. So long waits for a descriptor
- * that interrupts or threads of the kernel end are found as well.
+ * that interrupts or threads of the kernel end are found as well, and those that go on.
  */
 #ifndef WAFFLE_CAPTURE_WAKERS_INTERNAL_H
 #define WAFFLE_CAPTURE_WAKERS_INTERNAL_H
@@ -34,7 +34,8 @@ void wakers_close(struct wakers *wakers);
 /* Since `ts` one more process is recorded. */
 void wakers_added(struct wakers *wakers, uint64_t ts);
 
-/* Takes TASK and SWITCH records, in order of time, and ignores all others. Waits count from
+/* Takes TASK and SWITCH records, in order of time, and STATE records of the begin, and ignores all
+ * others. Waits count from
  * begin_ts on. Those of threads that have not left a CPU yet began when the last process was added.
  */
 void wakers_record(struct wakers *wakers, const struct waffle_rec *rec, uint64_t begin_ts);
@@ -42,9 +43,10 @@ void wakers_record(struct wakers *wakers, const struct waffle_rec *rec, uint64_t
 /* What ends waits. */
 struct waker_key {
 	/* Of a process; or if `fd` is not negative, of a recorded thread, whose waits for that
-	 * descriptor the kernel ends. */
+	 * descriptor no process is known to end. */
 	pid_t pid;
 	int fd;
+	bool writes; /* it waits for room there */
 };
 
 /* The next one that counts at `now`. It may have ended. False: there is none. */

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -18,6 +19,26 @@ bool tcp_connection_turn(char *turned, size_t size, const char *detail)
 	return between && (size_t)snprintf(turned, size, "tcp %s" DESCRIPTOR_BETWEEN "%.*s",
 					   between + strlen(DESCRIPTOR_BETWEEN),
 					   (int)(between - local), local) < size;
+}
+
+/* Ports that Linux gives to clients begin here, unless it is told otherwise. */
+#define CLIENT_PORTS 32768ul
+
+static unsigned long port_of(const char *end, size_t len)
+{
+	const char *colon = memrchr(end, ':', len);
+
+	return colon ? strtoul(colon + 1, NULL, 10) : 0;
+}
+
+/* Whether "tcp A <-> B" has a client as B. */
+static bool is_servers_end(const char *detail)
+{
+	const char *between = strstr(detail, DESCRIPTOR_BETWEEN);
+	const char *remote = between ? between + strlen(DESCRIPTOR_BETWEEN) : "";
+
+	return between && port_of(detail, (size_t)(between - detail)) < CLIENT_PORTS &&
+	       port_of(remote, strlen(remote)) >= CLIENT_PORTS;
 }
 
 struct ends_search {
@@ -69,7 +90,7 @@ static bool is_socket(struct file_key *key, pid_t tid, int fd)
 	return true;
 }
 
-pid_t tcp_peer_process(pid_t tid, int fd, uint64_t until_ns)
+pid_t tcp_peer_process(pid_t tid, int fd, bool writes, uint64_t until_ns)
 {
 	struct ends_search search = {.until_ns = until_ns};
 	struct pipe_end end = {.socket = true};
@@ -79,7 +100,7 @@ pid_t tcp_peer_process(pid_t tid, int fd, uint64_t until_ns)
 		return 0;
 	search.ino = key.ino;
 	(void)tcp_sockets_each(tid, near_see, &search);
-	if (search.turned[0])
+	if (search.turned[0] && (writes || is_servers_end(search.turned)))
 		(void)tcp_sockets_each(tid, far_see, &search);
 	if (!search.peer_ino)
 		return 0;

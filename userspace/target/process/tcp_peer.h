@@ -14,7 +14,8 @@ bool tcp_connection_turn(char *turned, size_t size, const char *detail);
 
 /* The only process that holds the other end of the connection that a thread has open as `fd`. 0:
  * that is none of TCP, or the other end is in another network namespace, or it has several holders,
- * or the time was too short to know. */
-pid_t tcp_peer_process(pid_t tid, int fd, uint64_t until_ns);
+ * or the time was too short to know. A thread that reads (`writes` false) waits for an answer only
+ * at a client's end, as its port shows; 0 otherwise. */
+pid_t tcp_peer_process(pid_t tid, int fd, bool writes, uint64_t until_ns);
 
 #endif
