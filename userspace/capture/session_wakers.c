@@ -117,7 +117,8 @@ static pid_t peer_find(struct session *session, const struct waker_key *key)
 
 	if (session->peers_ns >= PEERS_NS)
 		return 0;
-	pid = tcp_peer_process(key->pid, key->fd, key->writes, begin_ns + PEERS_NS - session->peers_ns);
+	pid = tcp_peer_process(key->pid, key->fd, key->writes,
+			       begin_ns + PEERS_NS - session->peers_ns);
 	session->peers_ns += clock_monotonic_ns() - begin_ns;
 	return pid;
 }
