@@ -429,45 +429,6 @@ static void test_a_request_that_ends_another_one_is_followed(void **state)
 	}
 }
 
-/* The loop is awake for half of the time. A server of redis executes each command at once, so one
- * that waits is for another client's, unless the server asks others. */
-static void test_a_command_of_redis_waits_for_another_clients(void **state)
-{
-	static const struct {
-		const char *request, *socket;
-		bool known;
-	} rows[] = {{"HTTP GET", "tcp 127.0.0.1:6379 <-> 127.0.0.1:40000", false},
-		    {"RESP BRPOP", "tcp 127.0.0.1:6379 <-> 127.0.0.1:40000", true},
-		    {"RESP BRPOP", "tcp 127.0.0.1:50000 <-> 127.0.0.1:80", false}};
-
-	(void)state;
-	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct capture capture;
-		struct why *why;
-
-		begin(&capture);
-		object(&capture, "socket:[701]", rows[i].socket);
-		add_request_site_named(&capture, rows[i].request);
-		named(&capture, 30, 30, "producer");
-		gets(&capture, MS - 170, 4, 0, 30, 0, 0, 0);
-		waits(&capture, MS - 100, 2, 12, 0, S, NR_READ, 5, 0, 0);
-		waits(&capture, MS - 90, 3, 13, 0, S, NR_FUTEX, 0x7f00, FUTEX_COND, 0);
-		capture_hit(&capture, MS + 1, 11, SITE_REQUEST, 2, 0, 0, NULL);
-		wait_of(&capture, 1, 10, 10, NR_EPOLL_WAIT, 4, 0, 0, 30, 0);
-		capture_hit(&capture, 10 * MS + 1, 11, SITE_REQUEST, 3, 0, 0, NULL);
-		capture_end(&capture, 19 * MS, 11, 3);
-		capture_end(&capture, 20 * MS, 11, 2);
-		capture_end(&capture, 26 * MS, 11, 1);
-		why = ask(&capture, 27 * MS,
-			  &(struct why_query){.name = rows[i].request, .slowest = 1});
-		if (rows[i].known)
-			check_part(why, 1, "user-work", 9 * MS - 10, 30, "likely", "");
-		else
-			check_part(why, 1, "unknown", 9 * MS - 10, 0, "unknown", "");
-		done(&capture, why);
-	}
-}
-
 /* The loop's process has one thread that runs while the loop serves another request. It is followed
  * if the loop has woken it for the explained one. The wait has an earlier wake-up for others. */
 static void test_a_worker_that_ran_meanwhile_counts_if_the_loop_woke_it(void **state)
@@ -2041,7 +2002,6 @@ int main(void)
 		cmocka_unit_test(
 			test_what_comes_while_a_loop_serves_another_request_is_not_the_clients),
 		cmocka_unit_test(test_a_request_that_ends_another_one_is_followed),
-		cmocka_unit_test(test_a_command_of_redis_waits_for_another_clients),
 		cmocka_unit_test(test_a_worker_that_ran_meanwhile_counts_if_the_loop_woke_it),
 		cmocka_unit_test(test_each_wait_of_a_loop_in_no_span_has_its_own_end),
 		cmocka_unit_test(test_a_wait_that_goes_on_at_the_end_hides_no_end_of_others),
