@@ -72,15 +72,16 @@ static uint64_t map_key(const struct waker_key *key)
 	return (uint64_t)(uint32_t)(key->fd + 1) << 32 | (uint32_t)key->pid;
 }
 
-/* NULL: there are too many, or no memory. */
+/* NULL: there are too many, or no memory. Descriptors leave room for processes. */
 static struct waker *waker_of(struct wakers *wakers, const struct waker_key *key)
 {
 	uint32_t index = map_get(&wakers->at, map_key(key));
+	uint32_t most = key->fd < 0 ? WAKERS_MAX : WAKERS_MAX / 2;
 
 	if (index != MAP_NONE)
 		return &wakers->list.data[index];
 	index = (uint32_t)wakers->list.len;
-	if (index >= WAKERS_MAX || !vec_reserve(&wakers->list, 1) ||
+	if (index >= most || !vec_reserve(&wakers->list, 1) ||
 	    !map_set(&wakers->at, map_key(key), index))
 		return NULL;
 	wakers->list.data[wakers->list.len++] = (struct waker){.key = *key};
@@ -214,10 +215,10 @@ bool wakers_next(const struct wakers *wakers, uint64_t begin_ts, uint64_t now,
 void wakers_decided(struct wakers *wakers, const struct waker_key *key)
 {
 	struct left *left = &wakers->left[(uint32_t)key->pid & (LEFT_MAX - 1)];
-	struct waker *waker = waker_of(wakers, key);
+	uint32_t index = map_get(&wakers->at, map_key(key));
 
-	if (waker)
-		waker->done = true;
-	if (key->fd >= 0 && left->tid == (uint32_t)key->pid) /* also if there is no room */
+	if (index != MAP_NONE)
+		wakers->list.data[index].done = true;
+	if (key->fd >= 0 && left->tid == (uint32_t)key->pid) /* the wait that goes on */
 		left->fd = -1;
 }

@@ -52,7 +52,8 @@ struct waker_key {
 /* The next one that counts at `now`. It may have ended. False: there is none. */
 bool wakers_next(const struct wakers *wakers, uint64_t begin_ts, uint64_t now,
 		 struct waker_key *key);
-/* It is decided whether that one is recorded: it is never returned again. */
+/* It is decided whether that one is recorded: it is not returned again, unless the thread waits for
+ * long at the same descriptor once more. */
 void wakers_decided(struct wakers *wakers, const struct waker_key *key);
 
 #endif
