@@ -4,6 +4,7 @@
 import ctypes
 import json
 import re
+import sys
 import threading
 import time
 
@@ -81,3 +82,74 @@ def test_a_process_that_only_attach_records_brings_no_others(waffle, wakes, tmp_
     _, client = wakes("futex", "worker", "client")
     done = waffle.ok("attach", "--pid", client.pid, "--duration", "2s", "-o", tmp_path / "x.waffle")
     assert "recorded as well" not in done.stderr
+
+
+BUSY_READER = """
+import socket, sys
+connection = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+print("ready", flush=True)
+def work():
+    for _ in range(1000000):
+        pass
+while True:
+    work()
+"""
+WRITER = """
+import socket, struct
+listener = socket.create_server(("127.0.0.1", 0))
+print(listener.getsockname()[1], flush=True)
+connection = listener.accept()[0]
+connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 0, 100000))
+while True:
+    try:
+        connection.send(bytes(65536))
+    except BlockingIOError:
+        print("full", flush=True)
+"""
+
+
+def test_who_does_not_read_is_recorded_although_it_wakes_nobody(waffle, start, tmp_path):
+    writer = start(sys.executable, "-c", WRITER)
+    reader = start(sys.executable, "-c", BUSY_READER, writer.line())
+    writer.until("full")
+    done = ask(waffle, tmp_path / "x.waffle", writer, duration="4s")
+    assert re.search(rf"\({reader.pid}\) is at the other end of a long wait, and is recorded as well from [01]\.", done.stderr)
+    instance = json.loads(waffle.ok("why", "--json", tmp_path / "x.waffle").stdout)["instances"][0]
+    assert sum(cause["share"] for cause in instance["causes"]
+               if cause["cause"] == "socket" and (cause["culprit"] or {}).get("pid") == reader.pid) > 0.1
+    assert re.search(r"running: .*work", done.stdout)
+
+
+HUNG_SERVER = """
+import errno, itertools, socket, threading
+for port in itertools.count(20000):  # below those of clients
+    try:
+        listener = socket.create_server(("127.0.0.1", port))
+        break
+    except OSError as error:
+        assert error.errno == errno.EADDRINUSE
+print(port, flush=True)
+connection = listener.accept()[0]
+lock = threading.Lock()
+def reserve():
+    lock.acquire()
+with lock:
+    reserve()
+"""
+CLIENT = """
+import socket, sys
+connection = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+connection.send(b"?")
+print("ready", flush=True)
+connection.recv(1)
+"""
+
+
+def test_a_server_that_hangs_is_recorded_although_it_ends_no_wait(waffle, start, tmp_path):
+    server = start(sys.executable, "-c", HUNG_SERVER)
+    client = start(sys.executable, "-c", CLIENT, server.line())
+    client.until("ready")
+    done = ask(waffle, tmp_path / "x.waffle", client, duration="4s")
+    assert f"({server.pid}) is at the other end of a long wait, and is recorded as well" in done.stderr
+    print(done.stdout)
+    assert "reserve (" in done.stdout

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/syscall.h>
 
 #include <cmocka.h>
 
@@ -29,7 +30,18 @@ static struct wakers *begin(void)
 static void blocks(struct wakers *wakers, uint64_t ms, uint32_t tid)
 {
 	struct waffle_rec_switch sw = {.rec = {BEGIN + ms * MS, tid, WAFFLE_REC_SWITCH, 0},
-				       .flags = WAFFLE_SWITCH_PREV_TRACED};
+				       .flags = WAFFLE_SWITCH_PREV_TRACED,
+				       .syscall = -1};
+
+	wakers_record(wakers, &sw.rec, BEGIN);
+}
+
+static void sends(struct wakers *wakers, uint64_t ms, uint32_t tid, uint64_t fd)
+{
+	struct waffle_rec_switch sw = {.rec = {BEGIN + ms * MS, tid, WAFFLE_REC_SWITCH, 0},
+				       .flags = WAFFLE_SWITCH_PREV_TRACED,
+				       .syscall = SYS_sendto,
+				       .args = {fd}};
 
 	wakers_record(wakers, &sw.rec, BEGIN);
 }
@@ -47,9 +59,20 @@ static void is_woken(struct wakers *wakers, uint64_t ms, uint32_t tid, uint32_t 
 	wakers_record(wakers, &sw.rec, BEGIN);
 }
 
+static struct waker_key next_key(struct wakers *wakers, uint64_t ms)
+{
+	struct waker_key key = {.fd = -1};
+
+	wakers_next(wakers, BEGIN, BEGIN + ms * MS, &key);
+	return key;
+}
+
 static pid_t next(struct wakers *wakers, uint64_t ms)
 {
-	return wakers_next(wakers, BEGIN, BEGIN + ms * MS);
+	struct waker_key key = next_key(wakers, ms);
+
+	assert_int_equal(key.fd, -1);
+	return key.pid;
 }
 
 static void test_a_process_that_ends_long_waits_counts_until_it_is_decided(void **state)
@@ -63,7 +86,7 @@ static void test_a_process_that_ends_long_waits_counts_until_it_is_decided(void 
 	is_woken(wakers, 102, 10, 61, 0); /* another thread of that process */
 	assert_int_equal(next(wakers, 102), 60);
 	assert_int_equal(next(wakers, 102), 60);
-	wakers_decided(wakers, 60);
+	wakers_decided(wakers, &(struct waker_key){.pid = 60, .fd = -1});
 	assert_int_equal(next(wakers, 102), 0);
 	wakers_close(wakers);
 }
@@ -150,6 +173,63 @@ static void test_interrupts_new_threads_and_recorded_wakers_do_not_count(void **
 	wakers_close(wakers);
 }
 
+static void test_a_descriptor_at_which_the_kernel_ends_long_waits_counts(void **state)
+{
+	const struct waffle_rec_task ksoftirqd = {.rec = {BEGIN, 16, WAFFLE_REC_TASK, 0},
+						  .tgid = 16,
+						  .flags = WAFFLE_TASK_KERNEL_FLAG};
+	struct wakers *wakers = begin();
+	struct waker_key key;
+
+	(void)state;
+	wakers_record(wakers, &ksoftirqd.rec, BEGIN);
+	for (uint64_t ms = 0; ms < 1000; ms += 100) {
+		sends(wakers, ms, 10, 5);
+		is_woken(wakers, ms + 5, 10, 60, WAFFLE_SWITCH_WAKER_SOFTIRQ);
+		sends(wakers, ms + 5, 10, 5);
+		is_woken(wakers, ms + 40, 10, 16, 0);
+		sends(wakers, ms + 41, 10, 6); /* for less than a tenth of the time */
+		is_woken(wakers, ms + 45, 10, 60, WAFFLE_SWITCH_WAKER_SOFTIRQ);
+		sends(wakers, ms, 11, UINT64_MAX); /* no descriptor */
+		is_woken(wakers, ms + 90, 11, 60, WAFFLE_SWITCH_WAKER_SOFTIRQ);
+	}
+	key = next_key(wakers, 1000);
+	assert_int_equal(key.pid, 10);
+	assert_int_equal(key.fd, 5);
+	assert_true(key.writes);
+	wakers_decided(wakers, &key);
+	assert_int_equal(next(wakers, 1000), 0);
+	wakers_close(wakers);
+}
+
+/* Threads 10 and 11 wait since before the capture, and 12 during it. */
+static void test_a_descriptor_counts_at_which_a_thread_goes_on_waiting(void **state)
+{
+	struct wakers *wakers = begin();
+	struct waker_key key;
+
+	(void)state;
+	for (uint32_t tid = 10; tid < 12; tid++) {
+		struct waffle_rec_state begins = {.rec = {BEGIN, tid, WAFFLE_REC_STATE, 0},
+						  .state = WAFFLE_THREAD_BLOCKED,
+						  .syscall = SYS_recvfrom,
+						  .args = {7}};
+
+		wakers_record(wakers, &begins.rec, BEGIN);
+	}
+	is_woken(wakers, 400, 11, 60, 0); /* and no longer */
+	sends(wakers, 8000, 12, 5);
+	assert_int_equal(next(wakers, 499), 0);
+	key = next_key(wakers, 500);
+	assert_int_equal(key.pid, 10);
+	assert_int_equal(key.fd, 7);
+	assert_false(key.writes);
+	wakers_decided(wakers, &key);
+	assert_int_equal(next(wakers, 8700), 0); /* less than a tenth of the time */
+	assert_int_equal(next_key(wakers, 9000).pid, 12);
+	wakers_close(wakers);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -159,6 +239,8 @@ int main(void)
 		cmocka_unit_test(test_waits_from_before_the_begin_count_from_there),
 		cmocka_unit_test(test_waits_of_less_than_a_tenth_of_the_time_do_not_count),
 		cmocka_unit_test(test_interrupts_new_threads_and_recorded_wakers_do_not_count),
+		cmocka_unit_test(test_a_descriptor_at_which_the_kernel_ends_long_waits_counts),
+		cmocka_unit_test(test_a_descriptor_counts_at_which_a_thread_goes_on_waiting),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -556,6 +556,48 @@ static void test_who_waits_for_a_program_waits_for_its_device(void **state)
 	done(&capture, why);
 }
 
+enum { CLIENTS_END = OTHER_END, SECOND_END = POLLER + 1 };
+
+/* A broker: thread 13 waits for a message through the program. Thread 14 is another client, which
+ * sleeps until 1400 and sends something that wakes the program. Thread 15 runs until it sends what
+ * 13 waits for; or 14 has sent that. */
+static void test_another_clients_message_is_no_end_unless_it_is_the_last(void **state)
+{
+	static const struct wait polls[] = {
+		{1010, 1400, NR_EPOLL_WAIT, EPOLL, POLLS, 14, 0, SECOND_END},
+		{1410, 1980, NR_EPOLL_WAIT, EPOLL, POLLS, 15, 0, SECOND_END},
+	};
+	const char *text = "socket:[701] (tcp " SERVER " <-> 127.0.0.1:40001)";
+
+	(void)state;
+	for (unsigned last = 0; last < 2; last++) {
+		struct capture capture;
+		struct why *why;
+
+		begin_program(&capture, SERVER, CLIENT);
+		connection(&capture, SERVER, "127.0.0.1:40001");
+		named(&capture, 14, OTHER_PID, "other");
+		named(&capture, 15, 78, "worker");
+		gets(&capture, 1003, 6, 0, 15, 0, 0, 0);
+		waits(&capture, 1004, 5, 14, 0, S, NR_NANOSLEEP, 0, 0, 0);
+		waits(&capture, 1005, 3, 13, 0, S, NR_RECVFROM, 5, 0, 0);
+		gets(&capture, 1390, 5, 0, 14, 14, 1390, HARD);
+		wait_add(&capture, &polls[0]);
+		if (!last)
+			wait_add(&capture, &polls[1]);
+		gets(&capture, 1985, 3, 0, 13, 11, 1985, 0);
+		wait_details(&capture, 1005, 1985, 13, CLIENTS_END, 0, 0);
+		why = ask(&capture, 2000,
+			  &(struct why_query){
+				  .tid = 13, .from_ts = 1000, .to_ts = 2000, .names = &names});
+		if (last)
+			check_part(why, 1, "sleep", 380, 14, "likely", "");
+		else
+			check_part(why, 0, "user-work", 970 - 10, 15, "likely", text);
+		done(&capture, why);
+	}
+}
+
 /* The thread on which the span began has nothing to run until another one has got the answer. The
  * other end must be known as the server: by its port, or since another connection leads there. */
 static void test_in_a_span_the_last_answer_of_a_server_counts(void **state)
@@ -740,6 +782,7 @@ int main(void)
 		cmocka_unit_test(test_a_program_that_works_as_well_is_idle_in_between),
 		cmocka_unit_test(test_a_device_comes_before_idle_threads),
 		cmocka_unit_test(test_who_waits_for_a_program_waits_for_its_device),
+		cmocka_unit_test(test_another_clients_message_is_no_end_unless_it_is_the_last),
 		cmocka_unit_test(test_in_a_span_the_last_answer_of_a_server_counts),
 		cmocka_unit_test(test_the_longest_spans_have_answers_too),
 		cmocka_unit_test(test_stretches_do_not_each_search_the_switches_after_an_answer),

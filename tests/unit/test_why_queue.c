@@ -186,6 +186,44 @@ static void test_a_loop_may_have_asked_a_thread_that_handed_the_request_on(void 
 	done(&capture, why);
 }
 
+/* The server of redis, with one loop, is awake for half of the time. It executes each command at
+ * once, so one that waits is for another client's, unless the server asks others. */
+static void test_a_command_of_redis_waits_for_another_clients(void **state)
+{
+	static const struct {
+		const char *request, *socket;
+		bool known;
+	} rows[] = {{"HTTP GET", "tcp 127.0.0.1:6379 <-> 127.0.0.1:40000", false},
+		    {"RESP BRPOP", "tcp 127.0.0.1:6379 <-> 127.0.0.1:40000", true},
+		    {"RESP BRPOP", "tcp 127.0.0.1:50000 <-> 127.0.0.1:80", false}};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		struct capture capture;
+		struct why *why;
+
+		capture_begin(&capture, true);
+		object(&capture, "socket:[701]", rows[i].socket);
+		add_request_site_named(&capture, rows[i].request);
+		named(&capture, 30, 30, "producer");
+		gets(&capture, MS - 200, 1, 0, LOOP, 0, 0, 0);
+		gets(&capture, MS - 170, 4, 0, 30, 0, 0, 0);
+		capture_hit(&capture, MS, LOOP, SITE_REQUEST, 1, 0, 0, NULL);
+		waits(&capture, MS + 10, 1, LOOP, 0, S, NR_EPOLL_WAIT, 4, 0, 0);
+		gets(&capture, 10 * MS, 1, 0, LOOP, 30, 10 * MS, 0);
+		capture_hit(&capture, 10 * MS + 1, LOOP, SITE_REQUEST, 2, 0, 0, NULL);
+		capture_end(&capture, 19 * MS, LOOP, 2);
+		capture_end(&capture, 20 * MS, LOOP, 1);
+		why = ask(&capture, 21 * MS,
+			  &(struct why_query){.name = rows[i].request, .slowest = 1});
+		if (rows[i].known)
+			check_part(why, 1, "user-work", 9 * MS - 10, 30, "likely", "");
+		else
+			check_part(why, 1, "unknown", 9 * MS - 10, 0, "unknown", "");
+		done(&capture, why);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -193,6 +231,7 @@ int main(void)
 		cmocka_unit_test(test_nothing_is_queued_behind_a_request_that_goes_on),
 		cmocka_unit_test(test_a_thread_in_a_window_is_in_no_queue),
 		cmocka_unit_test(test_a_request_that_is_taken_up_at_once_is_in_no_queue),
+		cmocka_unit_test(test_a_command_of_redis_waits_for_another_clients),
 		cmocka_unit_test(test_a_loop_may_have_asked_a_thread_that_handed_the_request_on),
 	};
 

@@ -123,6 +123,8 @@ static int state_store(const struct waffle_rec *rec, void *arg)
 		return 0;
 	}
 	state = *(const struct waffle_rec_state *)rec;
+	if (session->wakers)
+		wakers_record(session->wakers, rec, session->armed_ts ?: rec->ts);
 	return stages_pass(&session->stages, &state.rec);
 }
 

@@ -73,6 +73,7 @@ struct session {
 	struct mmap_watch *watch;
 	struct wakers *wakers;    /* NULL: what wakes the targets is not recorded */
 	unsigned wakers_recorded; /* processes */
+	uint64_t peers_ns;        /* spent on searches for other ends of connections */
 	VEC(struct waffle_rec_state) waker_states; /* not passed to the file yet */
 	struct ring_set *rings;                    /* NULL: spans are not recorded */
 	struct transport *transport;               /* the same */

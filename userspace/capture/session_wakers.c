@@ -7,12 +7,15 @@
 #include "capture/session_internal.h"
 #include "capture/wakers_internal.h"
 #include "target/process/process.h"
+#include "target/process/tcp_peer.h"
 
 #define RECORDED_MAX 8
 /* A process with more threads may switch between them very often. */
 #define THREADS_MAX 256
 /* In the last one of so many parts of a capture no process is added: it could explain little. */
 #define LATE_PARTS 4
+/* Limit of the time in which other ends of connections are searched. */
+#define PEERS_NS 200000000ull
 
 int wakers_begin(struct session *session)
 {
@@ -47,6 +50,7 @@ static int state_keep(const struct waffle_rec *rec, void *arg)
 	const struct states_of *of = arg;
 	const struct waffle_rec_state *state = (const struct waffle_rec_state *)rec;
 
+	wakers_record(of->session->wakers, rec, of->session->armed_ts);
 	if (state->tgid == (uint32_t)of->pid && !vec_push(&of->session->waker_states, *state))
 		return -ENOMEM;
 	return 0;
@@ -69,19 +73,18 @@ static int states_pass(struct session *session)
 	return result;
 }
 
-static void waker_report(struct session *session, pid_t pid, uint64_t since_ts)
+static void waker_report(struct session *session, pid_t pid, const char *what, uint64_t since_ts)
 {
 	char comm[16], line[160];
 
 	process_comm(pid, comm);
-	snprintf(line, sizeof(line),
-		 "%s (%d) ends waits of what is recorded, and is recorded as well from %.2f s on",
-		 comm, pid, (double)(since_ts - session->armed_ts) / 1e9);
+	snprintf(line, sizeof(line), "%s (%d) %s, and is recorded as well from %.2f s on", comm,
+		 pid, what, (double)(since_ts - session->armed_ts) / 1e9);
 	session_notify(session, line);
 }
 
-/* Nothing is armed in it, and its children are not followed. */
-static int waker_record(struct session *session, pid_t pid)
+/* Nothing is armed in it, and its children are not followed. `what` it does, for the report. */
+static int waker_record(struct session *session, pid_t pid, const char *what)
 {
 	struct states_of states = {session, pid};
 	struct store_attribute attribute = {
@@ -98,19 +101,34 @@ static int waker_record(struct session *session, pid_t pid)
 	/* Its mappings are read after that, so that no exec is missed in between. Without room for
 	 * one more, the capture goes on without it. */
 	if (!kernel_target_add_alone(session->kernel, pid, state_keep, &states, &ignored))
-		waker_report(session, pid, clock_monotonic_ns());
+		waker_report(session, pid, what, clock_monotonic_ns());
 	attribute.ts = clock_monotonic_ns();
 	wakers_added(session->wakers, attribute.ts);
+	enrich_peers_again(session->enrich);
 	return store_writer_add_attribute(session->writer, &attribute, session->err)
 		       ?: enrich_process(session->enrich, pid, true, session->err);
+}
+
+/* The process at the other end of a connection; 0: none, or it is not known. */
+static pid_t peer_find(struct session *session, const struct waker_key *key)
+{
+	uint64_t begin_ns = clock_monotonic_ns();
+	pid_t pid;
+
+	if (session->peers_ns >= PEERS_NS)
+		return 0;
+	pid = tcp_peer_process(key->pid, key->fd, key->writes,
+			       begin_ns + PEERS_NS - session->peers_ns);
+	session->peers_ns += clock_monotonic_ns() - begin_ns;
+	return pid;
 }
 
 int wakers_round(struct session *session, uint64_t now)
 {
 	uint64_t duration_ns = session->options->duration_ns;
 	uint64_t since_ts = session->armed_ts;
+	struct waker_key key;
 	int result;
-	pid_t pid;
 
 	if (!session->wakers || !since_ts)
 		return 0;
@@ -118,11 +136,16 @@ int wakers_round(struct session *session, uint64_t now)
 	if (duration_ns && now - since_ts > duration_ns - duration_ns / LATE_PARTS)
 		return result;
 	while (!result && session->wakers_recorded < RECORDED_MAX &&
-	       (pid = wakers_next(session->wakers, since_ts, now)) &&
+	       wakers_next(session->wakers, since_ts, now, &key) &&
 	       !kernel_locks_may_be_held(session->kernel)) {
-		wakers_decided(session->wakers, pid);
-		if (!target_find(session, pid) && may_record(pid))
-			result = waker_record(session, pid);
+		bool peer = key.fd >= 0;
+		pid_t pid = peer ? peer_find(session, &key) : key.pid;
+
+		wakers_decided(session->wakers, &key);
+		if (pid && !target_find(session, pid) && may_record(pid))
+			result = waker_record(session, pid,
+					      peer ? "is at the other end of a long wait"
+						   : "ends waits of what is recorded");
 	}
 	return result;
 }

@@ -4,10 +4,15 @@
  * a futex in shared memory, a semaphore, a queue, a pipe, a socket. What they do meanwhile explains
  * these waits, so they are worth being recorded, too. Once they are, the same finds those for which
  * they wait themselves.
+ *
+ * A process at the other end of a connection may end waits without a wake-up of its own: if it
+ * reads slowly, a timer of TCP tells the writer that there is room. So long waits for a descriptor
+ * that interrupts or threads of the kernel end are found as well, and those that go on.
  */
 #ifndef WAFFLE_CAPTURE_WAKERS_INTERNAL_H
 #define WAFFLE_CAPTURE_WAKERS_INTERNAL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -29,14 +34,26 @@ void wakers_close(struct wakers *wakers);
 /* Since `ts` one more process is recorded. */
 void wakers_added(struct wakers *wakers, uint64_t ts);
 
-/* Takes TASK and SWITCH records, in order of time, and ignores all others. Waits count from
+/* Takes TASK and SWITCH records, in order of time, and STATE records of the begin, and ignores all
+ * others. Waits count from
  * begin_ts on. Those of threads that have not left a CPU yet began when the last process was added.
  */
 void wakers_record(struct wakers *wakers, const struct waffle_rec *rec, uint64_t begin_ts);
 
-/* The next process that counts at `now`; 0: none. It may be one of the kernel, or have ended. */
-pid_t wakers_next(const struct wakers *wakers, uint64_t begin_ts, uint64_t now);
-/* It is decided whether that one is recorded: it is never returned again. */
-void wakers_decided(struct wakers *wakers, pid_t pid);
+/* What ends waits. */
+struct waker_key {
+	/* Of a process; or if `fd` is not negative, of a recorded thread, whose waits for that
+	 * descriptor no process is known to end. */
+	pid_t pid;
+	int fd;
+	bool writes; /* it waits for room there */
+};
+
+/* The next one that counts at `now`. It may have ended. False: there is none. */
+bool wakers_next(const struct wakers *wakers, uint64_t begin_ts, uint64_t now,
+		 struct waker_key *key);
+/* It is decided whether that one is recorded: it is not returned again, unless the thread waits for
+ * long at the same descriptor once more. */
+void wakers_decided(struct wakers *wakers, const struct waker_key *key);
 
 #endif

@@ -459,6 +459,11 @@ static int fifo_name(pid_t pid, const struct file_key *key, const char *path, co
 	return object_names_fifo(named->objects, pid, key, path, lacks, named->err);
 }
 
+void enrich_peers_again(struct enrich *enrich)
+{
+	object_names_peers_again(enrich->objects);
+}
+
 int enrich_peers(struct enrich *enrich, const pid_t *pids, size_t count, bool at_end,
 		 struct error *err)
 {

@@ -80,6 +80,8 @@ int enrich_halted_examine(struct enrich *enrich);
  * capture also those that are not accepted yet, and files that were closed too early. */
 int enrich_peers(struct enrich *enrich, const pid_t *pids, size_t count, bool at_end,
 		 struct error *err);
+/* One more process is recorded, which may have other ends that were searched before. */
+void enrich_peers_again(struct enrich *enrich);
 /* Names the processes at the other ends of the pipes of waits that go on. */
 int enrich_pipes(struct enrich *enrich, struct error *err);
 int enrich_last_each(struct enrich *enrich, uint64_t end_ts,

@@ -13,6 +13,7 @@
 #include "target/process/cgroup.h"
 #include "target/process/epoll_files.h"
 #include "target/process/process.h"
+#include "target/process/tcp_peer.h"
 #include "util/clock.h"
 #include "util/hash.h"
 #include "util/keymap.h"
@@ -703,23 +704,12 @@ struct peers {
 	int result;
 };
 
-/* Turns "tcp A <-> B" into "tcp B <-> A". False: it is too long, or it has one end only. */
-static bool connection_turn(char *turned, size_t size, const char *detail)
-{
-	const char *local = detail + strlen("tcp ");
-	const char *between = strstr(local, DESCRIPTOR_BETWEEN);
-
-	return between && (size_t)snprintf(turned, size, "tcp %s" DESCRIPTOR_BETWEEN "%.*s",
-					   between + strlen(DESCRIPTOR_BETWEEN),
-					   (int)(between - local), local) < size;
-}
-
 /* Whether it is the other end of a connection of which one end is known. */
 static bool is_other_end(const struct keymap *known, const char *detail)
 {
 	char turned[256];
 
-	return connection_turn(turned, sizeof(turned), detail) &&
+	return tcp_connection_turn(turned, sizeof(turned), detail) &&
 	       keymap_get(known, turned, strlen(turned)) != MAP_NONE &&
 	       keymap_get(known, detail, strlen(detail)) == MAP_NONE;
 }
@@ -852,6 +842,11 @@ static int halted_add(struct object_names *names, const pid_t *pids, size_t coun
 	return sockets.result;
 }
 
+void object_names_peers_again(struct object_names *names)
+{
+	names->searched = 0;
+}
+
 int object_names_peers(struct object_names *names, const pid_t *pids, size_t count,
 		       struct error *err)
 {
@@ -925,7 +920,7 @@ static bool far_end_write(struct far_ends *far, const char *ends, const char *st
 /* Whether a socket is the other end of a known connection, which is then `turned`. */
 static bool is_far_end(const struct far_ends *far, const char *ends, char *turned, size_t size)
 {
-	return connection_turn(turned, size, ends) &&
+	return tcp_connection_turn(turned, size, ends) &&
 	       keymap_get(&far->names->connections, turned, strlen(turned)) != MAP_NONE;
 }
 
@@ -1025,7 +1020,7 @@ static void gone_write(struct far_ends *far)
 
 		if (near->value == (FIRST_WALK | SECOND_WALK) &&
 		    keymap_get(&far->remotes, local, strcspn(local, " ")) == MAP_NONE &&
-		    connection_turn(turned, sizeof(turned), near->key))
+		    tcp_connection_turn(turned, sizeof(turned), near->key))
 			(void)far_end_write(far, turned, DESCRIPTOR_GONE);
 	}
 }

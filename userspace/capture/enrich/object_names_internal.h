@@ -49,6 +49,9 @@ int64_t object_names_cgroup(struct object_names *names, pid_t tid, uint64_t ino,
  * and at the end of the capture. */
 int object_names_peers(struct object_names *names, const pid_t *pids, size_t count,
 		       struct error *err);
+/* The next call of object_names_peers() searches for all other ends again: a process was added that
+ * may have them. */
+void object_names_peers_again(struct object_names *names);
 /* Adds the server's ends of these connections that are not accepted yet. Call it at the end of the
  * capture: they may be accepted at any time. Then object_names_peers() finds the sockets that
  * listen there. */

@@ -159,7 +159,8 @@ struct why_verdict why_go_at_idle(struct why_walk *walk, struct why_blocked *blo
 
 /* Whether each wake-up ends the wait, because the runtime of Go then has something to run on the
  * thread. This matters if the program is explained as a whole, or if another process waits for it.
- * To be called when the wait is on the path. */
+ * Then only the last wake-up before the answer counts of those that may be for other clients. To be
+ * called when the wait is on the path. */
 bool why_go_is_any(struct why_walk *walk, const struct why_blocked *blocked);
 
 /* The wait goes on when the capture ends, and its functions show that it is for the other ranks in

@@ -75,16 +75,6 @@ static bool is_of_program(const struct why_walk *walk, const struct why_blocked 
 	       threads[blocked->thread].pid == threads[walk->instance->thread].pid;
 }
 
-bool why_go_is_any(struct why_walk *walk, const struct why_blocked *blocked)
-{
-	const struct model_thread *threads = walk->model->threads.data;
-	const struct why_step *before = walk->depth > 1 ? &walk->path[walk->depth - 2] : NULL;
-	bool other = before && threads[before->thread].pid != threads[blocked->thread].pid;
-
-	return (other || is_of_program(walk, blocked)) &&
-	       why_go_is_idle(walk, blocked->thread, blocked->interval);
-}
-
 /* The socket that the runtime's poller found ready; NULL: another file, several, or none. */
 static const struct store_object *socket_of(const struct why_blocked *blocked)
 {
@@ -93,6 +83,40 @@ static const struct store_object *socket_of(const struct why_blocked *blocked)
 	return blocked->facts.call == WAIT_CALL_POLL && object && descriptor_is_socket(object->name)
 		       ? object
 		       : NULL;
+}
+
+/*
+ * Whether the wake-up may be for another client than the one that waits at `before`: its message
+ * came, or another thread of the runtime passes work on. If the thread waits again before the
+ * program answers, as in a broker between many clients, that was not what the one at `before`
+ * waited for.
+ */
+static bool may_be_for_another(struct why_walk *walk, const struct why_blocked *blocked,
+			       const struct why_step *before)
+{
+	const struct model *model = walk->model;
+	const struct store_object *socket = socket_of(blocked);
+
+	if (blocked->kind == WAIT_FUTEX)
+		return !blocked->waker.interrupt && model_is_traced(model, blocked->waker.thread);
+	if (!socket || before->wait == MODEL_NONE ||
+	    why_socket_side(walk, socket) != WHY_SIDE_SERVER)
+		return false;
+	return !why_is_other_end(
+		walk, store_reader_object(model->reader, model->waits.data[before->wait].object),
+		socket);
+}
+
+bool why_go_is_any(struct why_walk *walk, const struct why_blocked *blocked)
+{
+	const struct model_thread *threads = walk->model->threads.data;
+	const struct why_step *before = walk->depth > 1 ? &walk->path[walk->depth - 2] : NULL;
+	bool other = before && threads[before->thread].pid != threads[blocked->thread].pid;
+
+	if (!why_go_is_idle(walk, blocked->thread, blocked->interval))
+		return false;
+	return is_of_program(walk, blocked) ||
+	       (other && !may_be_for_another(walk, blocked, before));
 }
 
 /* A client woke the program, which is a server. */

@@ -176,7 +176,8 @@ static struct why_verdict socket_interrupt(struct why_walk *walk, struct why_blo
 
 	if (blocked->program_lock) /* an answer of another program, by its functions */
 		return why_blocked_end(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY, MODEL_NONE);
-	if (is_receive_timeout(blocked->waker.hints))
+	/* Who waits for room waits for the reader, also if it gives up after a time. */
+	if (is_receive_timeout(blocked->waker.hints) && !blocked->waiting.writes)
 		return at_timeout(walk, blocked,
 				  blocked->waker.hints & WHY_HINT_TIMER ? WHY_GRADE_CERTAIN
 									: WHY_GRADE_LIKELY);

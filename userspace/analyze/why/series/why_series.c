@@ -14,6 +14,7 @@
 #include "analyze/why/series/why_same_internal.h"
 #include "analyze/why/series/why_waiting.h"
 #include "analyze/why/why_walk_types.h"
+#include "target/elf/request_site.h"
 #include "target/process/descriptors.h"
 
 /* The same limit as WHY_CHECK_NS, for an event loop with its callbacks. */
@@ -261,11 +262,28 @@ static bool is_seldom_awake(const struct why_walk *walk, const struct why_waitin
 	return awake_ns < whole_ns / AWAKE_PARTS;
 }
 
+/* Whether a request that the loop has taken up can only wait for another client's. A server of RESP
+ * executes a command at once, unless it asks another server: one that it does not answer then, such
+ * as BLPOP, waits for what another client sends. */
+static bool waits_for_clients(struct why_walk *walk, uint32_t thread,
+			      const struct why_series *series)
+{
+	const struct model *model = walk->model;
+	const struct why_interval *first =
+		&walk->intervals.threads[thread].intervals.data[series->first];
+	uint64_t ignored;
+	uint32_t span = why_intervals_span(&walk->intervals, thread, first->from_ts, &ignored);
+
+	return span != MODEL_NONE &&
+	       request_site_command(model_site(model, model->spans.data[span].site)) &&
+	       !why_is_asker(walk, model->threads.data[thread].pid);
+}
+
 /*
  * Whether the last wake-up of a loop was for another request, and the explained one was answered
  * all the same. Then what that one waited for came while the loop was awake, and woke nobody. If
- * the loop is seldom awake, and is all that runs, that would be a rare chance: rather the other
- * request itself is what was waited for, as a message for a subscriber. A thread of the same
+ * the loop is all that runs, and is seldom awake or waits for its clients only, the other request
+ * itself is rather what was waited for, as a message for a subscriber. A thread of the same
  * process, and one that has just answered a request itself, may have done both.
  */
 static bool is_missed(struct why_walk *walk, const struct why_waiting *waiting, uint32_t thread,
@@ -276,8 +294,9 @@ static bool is_missed(struct why_walk *walk, const struct why_waiting *waiting, 
 		&walk->intervals.threads[thread].intervals.data[series->last];
 	uint32_t sender;
 
-	if (!series->served ||
-	    (is_seldom_awake(walk, waiting, thread, series) && runs_alone(walk, waiting, thread)))
+	if (!series->served || ((is_seldom_awake(walk, waiting, thread, series) ||
+				 waits_for_clients(walk, thread, series)) &&
+				runs_alone(walk, waiting, thread)))
 		return false;
 	sender = sent_by(walk, thread, series);
 	return sender >= walk->intervals.count ||
