@@ -88,8 +88,9 @@ def test_the_capture_is_written_while_the_probes_can_not_be_taken_off(waffle, st
 
 
 @pytest.mark.parametrize("holder", [[], ["replaces"]], indirect=True, ids=["reading", "writing"])
-def test_the_capture_of_a_process_that_keeps_its_lock_is_written(waffle, holder, keep, tmp_path):
-    attached = Attached(waffle, ["--no-report", "-p", holder.pid], tmp_path / "a.waffle")
+def test_the_capture_of_a_process_that_keeps_its_lock_is_written(waffle, holder, keep, start, tmp_path):
+    free = start("sleep", "60")
+    attached = Attached(waffle, ["--no-report", "-p", holder.pid, "-p", free.pid], tmp_path / "a.waffle")
     waffle.running.append(attached)
     attached.wait_ready()
     time.sleep(0.5)  # for what it reads of a process that is new
@@ -98,7 +99,9 @@ def test_the_capture_of_a_process_that_keeps_its_lock_is_written(waffle, holder,
     wait_until(lambda: not attached.capture.info()["truncated"], "the capture is written", 1.5)
     assert not is_free(holder), "the tracer waited for the lock"
     attached.wait()
-    assert holder.pid in [wait["tid"] for wait in attached.capture.records("open_wait")]
+    waits = {wait["tid"]: wait for wait in attached.capture.records("open_wait")}
+    assert holder.pid in waits
+    assert waits[free.pid]["user_stack"], "the stack of a process that keeps no lock is missing"
 
 
 def test_all_is_armed_when_the_lock_is_free_again(waffle, steps, keep, tmp_path):

@@ -16,6 +16,7 @@
 #include "filter/eval.h"
 #include "filter/filter.h"
 #include "filter_machine.h"
+#include "tail_call.h"
 
 static uint64_t now_ns(void)
 {
@@ -114,6 +115,7 @@ static void longest_load(struct machine *machine, const char *what, nth_fn nth, 
 	assert_true(residual_make(&residual, filter, &many_strings));
 	assert_int_equal(codegen(&code, filter, &residual, &many_strings, &options), 0);
 	assert_true(code.predicates <= FILTER_PREDICATES_MAX);
+	assert_true(has_tail_call(code.insns.data, code.insns.len));
 	begin = now_ns();
 	fd = program_load(machine, BPF_PROG_TYPE_KPROBE, &code, source);
 	print_message("%s: %zu bytes, %u predicates, %zu instructions, loaded in %.1f ms\n", what,

@@ -8,18 +8,8 @@
 #include <cmocka.h>
 
 #include "kernel/kernel_internal.h"
+#include "tail_call.h"
 #include "waffle.skel.h"
-
-static bool has_tail_call(const struct bpf_program *program)
-{
-	const struct bpf_insn *insns = bpf_program__insns(program);
-
-	for (size_t i = 0; i < bpf_program__insn_cnt(program); i++)
-		if (insns[i].code == (BPF_JMP | BPF_CALL) && !insns[i].src_reg &&
-		    insns[i].imm == BPF_FUNC_tail_call)
-			return true;
-	return false;
-}
 
 static void test_programs_at_uprobes_have_a_tail_call(void **state)
 {
@@ -33,7 +23,7 @@ static void test_programs_at_uprobes_have_a_tail_call(void **state)
 		if (bpf_program__type(program) != BPF_PROG_TYPE_KPROBE)
 			continue;
 		found++;
-		if (!has_tail_call(program))
+		if (!has_tail_call(bpf_program__insns(program), bpf_program__insn_cnt(program)))
 			fail_msg("%s has no tail call", bpf_program__name(program));
 	}
 	assert_true(found >= 20);

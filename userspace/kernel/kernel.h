@@ -45,6 +45,8 @@ void kernel_close(struct kernel *kernel);
  * wait for ever, or seems to. If one seems to, that takes 0.1 s to decide, of which a call takes
  * 20 ms at most while records are drained. */
 bool kernel_locks_may_be_held(struct kernel *kernel);
+/* Whether this process does, or seems to. */
+bool kernel_lock_may_be_kept(struct kernel *kernel, uint32_t pid);
 /* The same before uprobes of a file are set or removed, which may wait as well, and every fork() of
  * the machine with it: -EBUSY and a message about the file, -EAGAIN: not decided yet, or 0. */
 int kernel_locks_check(struct kernel *kernel, const char *path, struct error *err);

@@ -168,6 +168,18 @@ bool kernel_locks_may_be_held(struct kernel *kernel)
 	return kernel->locks.pid || kernel->locks.looks;
 }
 
+bool kernel_lock_may_be_kept(struct kernel *kernel, uint32_t pid)
+{
+	const struct mmap_lock_waits *waits = &kernel->locks.waits;
+
+	if (!kernel_locks_may_be_held(kernel))
+		return false;
+	for (size_t i = 0; i < waits->count; i++)
+		if (waits->list[i].tgid == pid)
+			return true;
+	return waits->count == MMAP_LOCK_WAITS_MAX; /* others found no room */
+}
+
 uint32_t kernel_locks_holder(const struct kernel *kernel)
 {
 	return kernel->locks.tid;

@@ -156,9 +156,9 @@ struct examined {
 };
 
 /* Reading the mappings of a process that keeps its mmap_lock may take for ever. */
-static bool may_read_mappings(const struct open_waits *waits)
+static bool may_read_mappings(const struct open_waits *waits, const struct examined *process)
 {
-	return !kernel_locks_may_be_held(waits->kernel);
+	return !kernel_lock_may_be_kept(waits->kernel, (uint32_t)process->pid);
 }
 
 /* Whether memory is of the process alone. Shared memory always has a file, also if it is anonymous
@@ -169,9 +169,10 @@ static bool is_own_memory(const struct open_waits *waits, struct examined *proce
 	struct error err = ERROR_INIT;
 	const struct mapping *mapping;
 
-	if (!process->has_mappings && may_read_mappings(waits))
+	if (!process->has_mappings && may_read_mappings(waits, process)) {
 		process_mappings_all(&process->mappings, process->pid, &err);
-	process->has_mappings = true;
+		process->has_mappings = true;
+	}
 	mapping = address_space_at(&process->mappings, address);
 	/* The first segment of shmget(2) has 0 as its inode, and "/SYSV…" as its path. */
 	return mapping && !mapping->ino && *mapping->path != '/';
@@ -545,7 +546,7 @@ int open_waits_examine(struct open_waits *waits)
 		for (size_t i = first;
 		     process.open && i < process.end && clock_monotonic_ns() < owners_ns; i++)
 			awaited_examine(waits, &waits->list.data[i], &process);
-		if (process.open && may_read_mappings(waits))
+		if (process.open && may_read_mappings(waits, &process))
 			stacks_examine(waits, &process, until_ns);
 		if (process.open)
 			image_close(&process.image);

@@ -352,7 +352,8 @@ static const struct python *interpreter_of(struct thread_names *names,
 
 	if (names->stacks)
 		return stacks_interpreter(names->stacks, (uint32_t)process->pid);
-	if (process->python.found || kernel_locks_may_be_held(names->kernel) ||
+	if (process->python.found ||
+	    kernel_lock_may_be_kept(names->kernel, (uint32_t)process->pid) ||
 	    process_mappings(&mappings, process->pid, &gone))
 		return &process->python;
 	process->parsing =

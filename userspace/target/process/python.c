@@ -324,6 +324,7 @@ static uint32_t old_version(const struct mapping *mapping)
 int python_find(struct python *python, const struct image *image, pid_t pid,
 		const struct mappings *mappings, bool named)
 {
+	uint32_t old = 0;
 	int result = 0;
 
 	*python = (struct python){0};
@@ -337,10 +338,11 @@ int python_find(struct python *python, const struct image *image, pid_t pid,
 			return 0;
 		if (found < 0)
 			result = found;
-		else if (old_version(mapping))
-			*python = (struct python){.found = true,
-						  .kernel.version = old_version(mapping)};
+		old = old_version(mapping) ?: old;
 	}
+	/* Another file may still turn out to be an interpreter. */
+	if (old && !result)
+		*python = (struct python){.found = true, .kernel.version = old};
 	return result;
 }
 
