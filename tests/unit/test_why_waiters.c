@@ -357,6 +357,41 @@ static void test_threads_that_wait_for_the_explained_one_are_listed(void **state
 	waiters_free(&waiters, &capture);
 }
 
+/* The thread sleeps from 1 ms on for `ns`. */
+static void sleeps(struct capture *capture, uint32_t tid, uint32_t pid, uint64_t ns)
+{
+	named(capture, tid, pid, tid == pid ? "main" : "idle");
+	gets(capture, 2 * US + tid, (uint16_t)tid, 0, tid, 0, 0, 0);
+	waits(capture, 1 * MS, (uint16_t)tid, tid, 0, S, NR_NANOSLEEP, 0, 0, 0);
+	gets(capture, 1 * MS + ns, (uint16_t)tid, 0, tid, 0, 1 * MS + ns, HARD);
+}
+
+static void test_threads_of_its_process_that_sleep_are_listed_apart(void **state)
+{
+	struct capture capture = {0};
+	struct error err = ERROR_INIT;
+	struct why_waiters waiters;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	sleeps(&capture, 13, 10, 8 * MS);
+	sleeps(&capture, 14, 10, 4 * MS);
+	sleeps(&capture, 15, 15, 8 * MS);
+	find(&waiters, &capture, 10 * MS);
+	assert_int_equal(waiters.list.len, 0);
+	assert_int_equal(waiters.resting.len, 1);
+	assert_int_equal(waiters.resting.data[0].ns, 8 * MS);
+	for (uint32_t tid = 13; tid <= 14; tid++) {
+		capture_must(why_new(&why, capture.model,
+				     &(struct why_query){.tid = tid, .to_ts = 10 * MS}, &err),
+			     err);
+		assert_int_equal(why_rests(why), tid == 13);
+		why_free(why);
+	}
+	waiters_free(&waiters, &capture);
+}
+
 /* A wait that takes almost all of the time may be for any work, unless a main thread waits. */
 static void test_a_thread_that_waits_once_all_the_time_is_not_listed(void **state)
 {
@@ -638,6 +673,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_threads_that_wait_for_the_explained_one_are_listed),
+		cmocka_unit_test(test_threads_of_its_process_that_sleep_are_listed_apart),
 		cmocka_unit_test(test_a_thread_that_waits_once_all_the_time_is_not_listed),
 		cmocka_unit_test(test_threads_of_the_jvm_itself_are_not_listed),
 		cmocka_unit_test(test_without_the_jvm_there_are_no_threads_of_its_runtime),

@@ -40,6 +40,12 @@ static bool is_sibling(const struct model *model, uint32_t thread, uint32_t expl
 	return a->pid == b->pid && a->tid != a->pid && a->comm == b->comm;
 }
 
+static bool is_of_process(const struct model *model, uint32_t thread, uint32_t explained)
+{
+	return explained < model->threads.len &&
+	       model->threads.data[thread].pid == model->threads.data[explained].pid;
+}
+
 static bool waits_much(const struct model_thread *thread, const struct why_query *query)
 {
 	return thread->blocked_ns + thread->runnable_ns >=
@@ -140,6 +146,39 @@ static bool is_idle_worker(const struct why *why, const struct why_waiter *waite
 	       step->to_ts - step->from_ts >= length - length / ONCE_PARTS;
 }
 
+/* ---- those that sleep ---- */
+
+/* A thread's own sleeps; `ns` is 0 if they are less than half of its time. */
+static struct why_waiter rest_of(const struct why *why, uint32_t number)
+{
+	const struct why_instance *instance = &why->instances.data[number];
+	struct why_waiter rest = {.instance = number};
+	uint64_t largest_ns = 0;
+
+	for (uint32_t i = 0; i < instance->part_count; i++) {
+		const struct why_part *part = &why->parts.data[instance->part + i];
+
+		if (part->cause != WHY_SLEEP || part->thread != instance->thread)
+			continue;
+		if (part->ns > largest_ns) {
+			largest_ns = part->ns;
+			rest.part = i;
+		}
+		rest.ns += part->ns;
+	}
+	if (rest.ns < (instance->to_ts - instance->from_ts) / 2)
+		rest.ns = 0;
+	return rest;
+}
+
+bool why_rests(const struct why *why)
+{
+	return why->instances.len == 1 && why->instances.data[0].span == MODEL_NONE &&
+	       rest_of(why, 0).ns;
+}
+
+/* ---- the lists ---- */
+
 static int waiters_compare(const void *left, const void *right, void *arg)
 {
 	const struct why_waiter *a = left, *b = right;
@@ -149,12 +188,9 @@ static int waiters_compare(const void *left, const void *right, void *arg)
 				    why->instances.data[b->instance].thread);
 }
 
-static const char *name_of(const struct why_waiters *waiters, size_t number)
+static const char *name_of(const struct why *why, const struct why_waiter *waiter)
 {
-	const struct why *why = waiters->why;
-	uint32_t instance = waiters->list.data[number].instance;
-
-	return model_thread_name(why->model, why->instances.data[instance].thread);
+	return model_thread_name(why->model, why->instances.data[waiter->instance].thread);
 }
 
 /* The system call in which it waits; -1: it is in none, or waits for a CPU. */
@@ -166,25 +202,27 @@ static int call_of(const struct why *why, const struct why_waiter *waiter)
 	return part->step_count ? why->steps.data[part->step].syscall : -1;
 }
 
-/* Keeps the first one of those of a name that wait in the same way, and counts the others. */
-static void keep_names_once(struct why_waiters *waiters)
+/* Sorts a list, keeps the first one of those of a name that wait in the same way, and counts the
+ * others. Returns how many are kept. */
+static size_t keep_names_once(const struct why *why, struct why_waiter *list, size_t count)
 {
-	struct why_waiter *list = waiters->list.data;
 	size_t kept = 0;
 
-	for (size_t i = 0; i < waiters->list.len; i++) {
+	if (count)
+		qsort_r(list, count, sizeof(*list), waiters_compare, (void *)(uintptr_t)why);
+	for (size_t i = 0; i < count; i++) {
 		size_t k = 0;
 
-		while (k < kept &&
-		       (text_compare_without_numbers(name_of(waiters, k), name_of(waiters, i)) ||
-			call_of(waiters->why, &list[k]) != call_of(waiters->why, &list[i])))
+		while (k < kept && (text_compare_without_numbers(name_of(why, &list[k]),
+								 name_of(why, &list[i])) ||
+				    call_of(why, &list[k]) != call_of(why, &list[i])))
 			k++;
 		if (k < kept)
 			list[k].more++;
 		else if (kept < LISTED_MAX)
 			list[kept++] = list[i];
 	}
-	waiters->list.len = kept;
+	return kept;
 }
 
 /* A call of MPI waits for other processes, which are explained with it. */
@@ -232,16 +270,18 @@ int why_waiters_find(struct why_waiters *waiters, const struct model *model,
 	for (uint32_t i = 0; i < waiters->why->instances.len; i++) {
 		const struct why_instance *instance = &waiters->why->instances.data[i];
 		struct why_waiter waiter = waiter_of(waiters->why, i, query->tid);
+		struct why_waiter rest = rest_of(waiters->why, i);
 
+		if (rest.ns && is_of_process(model, instance->thread, explained.thread))
+			vec_add(&waiters->resting, rest);
 		if (waiter.ns &&
 		    waiter.ns >= (instance->to_ts - instance->from_ts) / LISTED_PARTS &&
 		    !is_idle_worker(waiters->why, &waiter, query->names))
 			vec_add(&waiters->list, waiter);
 	}
-	if (waiters->list.len)
-		qsort_r(waiters->list.data, waiters->list.len, sizeof(*waiters->list.data),
-			waiters_compare, waiters->why);
-	keep_names_once(waiters);
+	waiters->list.len = keep_names_once(waiters->why, waiters->list.data, waiters->list.len);
+	waiters->resting.len =
+		keep_names_once(waiters->why, waiters->resting.data, waiters->resting.len);
 	return 0;
 }
 
@@ -249,4 +289,5 @@ void why_waiters_free(struct why_waiters *waiters)
 {
 	why_free(waiters->why);
 	vec_free(&waiters->list);
+	vec_free(&waiters->resting);
 }

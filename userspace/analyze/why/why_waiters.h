@@ -22,7 +22,15 @@ struct why_waiters {
 	VEC(struct why_waiter)
 	list;     /* main threads first, then by how much they ran */
 	bool cut; /* there may be more that were not examined */
+	/* Threads of its process whose own sleeps are at least half of their time, in the same
+	 * order. `ns` and `part` are of these. */
+	VEC(struct why_waiter)
+	resting;
 };
+
+/* Whether the only thread that is explained sleeps for at least half of its time. Then nothing
+ * shows that it, and not one of why_waiters.resting, is what makes the program slow. */
+bool why_rests(const struct why *why);
 
 /* The number of the thread that made all explained calls, if they are those of a library of GPUs;
  * 0: there are other spans, or several threads, or none. */

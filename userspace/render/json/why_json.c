@@ -545,17 +545,15 @@ static void instance_json(const struct why_json_printer *printer,
 	json_object_end(json);
 }
 
-static void waiters_json(struct json *json, const struct why_waiters *waiters,
-			 const struct why_view *view)
+static void waiters_json(struct json *json, const char *key, const struct why *why,
+			 const struct why_waiter *list, size_t count, const struct why_view *view)
 {
-	const struct why *why = waiters->why;
-
-	json_key(json, "waiters");
+	json_key(json, key);
 	json_array_begin(json);
-	for (size_t i = 0; i < waiters->list.len; i++) {
+	for (size_t i = 0; i < count; i++) {
 		const struct why_json_printer printer = {
 			.why = why, .model = why->model, .view = view, .json = json};
-		const struct why_waiter *waiter = &waiters->list.data[i];
+		const struct why_waiter *waiter = &list[i];
 		const struct why_instance *instance = &why->instances.data[waiter->instance];
 
 		json_object_begin(json);
@@ -586,7 +584,11 @@ int why_print_json(const struct why *why, const struct why_view *view, FILE *out
 		instance_json(&printer, &why->instances.data[i]);
 	json_array_end(printer.json);
 	if (view->waiters)
-		waiters_json(printer.json, view->waiters, view);
+		waiters_json(printer.json, "waiters", view->waiters->why, view->waiters->list.data,
+			     view->waiters->list.len, view);
+	if (view->waiters && why_rests(why))
+		waiters_json(printer.json, "resting", view->waiters->why,
+			     view->waiters->resting.data, view->waiters->resting.len, view);
 	if (view->hangs)
 		hang_json(printer.json, view->hangs,
 			  &(struct hang_view){.model = why->model, .names = view->names});

@@ -1039,33 +1039,48 @@ static void put_waiters_lock(const struct why_printer *printer, const struct why
 	why_put(printer, strtab_get(why->texts, lock->lock));
 }
 
-static void print_waiters(const struct why_waiters *waiters, const struct why_view *view,
-			  bool named, FILE *out)
+/* Whether the instances are threads, not spans. */
+static bool is_of_threads(const struct why *why)
+{
+	return why->instances.len && why->instances.data[0].span == MODEL_NONE;
+}
+
+static void print_waiter(const struct why_printer *printer, const struct why_waiters *waiters,
+			 const struct why_waiter *waiter)
 {
 	const struct why *why = waiters->why;
-	const struct why_printer printer = {
-		.why = why, .model = why->model, .view = view, .out = out};
+	const struct why_instance *instance = &why->instances.data[waiter->instance];
+	const struct why_part *part = &why->parts.data[instance->part + waiter->part];
 	char share[UNITS_TEXT], time[UNITS_TEXT];
 
-	if (waiters->list.len)
-		put_waiters_title(&printer, waiters->explained, named);
-	for (size_t i = 0; i < waiters->list.len; i++) {
-		const struct why_waiter *waiter = &waiters->list.data[i];
-		const struct why_instance *instance = &why->instances.data[waiter->instance];
-		const struct why_part *part = &why->parts.data[instance->part + waiter->part];
+	terminal_put_cell(
+		printer->out, 8,
+		units_format_share(share, waiter->ns, instance->to_ts - instance->from_ts));
+	terminal_put_cell(printer->out, 10, units_format_duration(time, waiter->ns));
+	fputs("  ", printer->out);
+	why_put_thread(printer, instance->thread);
+	put_more_waiters(printer->out, waiters, waiter->more);
+	fprintf(printer->out, "  %s  ", why_grade_names[part->grade]);
+	why_put_first_step(printer, part);
+	put_waiters_lock(printer, instance, part);
+	fputc('\n', printer->out);
+}
 
-		terminal_put_cell(
-			out, 8,
-			units_format_share(share, waiter->ns, instance->to_ts - instance->from_ts));
-		terminal_put_cell(out, 10, units_format_duration(time, waiter->ns));
-		fputs("  ", out);
-		why_put_thread(&printer, instance->thread);
-		put_more_waiters(out, waiters, waiter->more);
-		fprintf(out, "  %s  ", why_grade_names[part->grade]);
-		why_put_first_step(&printer, part);
-		put_waiters_lock(&printer, instance, part);
-		fputc('\n', out);
-	}
+static void print_waiters(const struct why *why, const struct why_waiters *waiters,
+			  const struct why_view *view, FILE *out)
+{
+	const struct why_printer printer = {
+		.why = waiters->why, .model = why->model, .view = view, .out = out};
+
+	if (waiters->list.len)
+		put_waiters_title(&printer, waiters->explained, !is_of_threads(why));
+	for (size_t i = 0; i < waiters->list.len; i++)
+		print_waiter(&printer, waiters, &waiters->list.data[i]);
+	if (!waiters->resting.len || !why_rests(why))
+		return;
+	fputs("\nOther threads of its process that mostly sleep:\n", out);
+	for (size_t i = 0; i < waiters->resting.len; i++)
+		print_waiter(&printer, waiters, &waiters->resting.data[i]);
 }
 
 /* ---- the output ---- */
@@ -1076,12 +1091,6 @@ static bool is_many_threads(const struct why *why)
 		if (why->instances.data[i].span != MODEL_NONE)
 			return false;
 	return why->instances.len > 1;
-}
-
-/* Whether the instances are threads, not spans. */
-static bool is_of_threads(const struct why *why)
-{
-	return why->instances.len && why->instances.data[0].span == MODEL_NONE;
 }
 
 static struct hang_view hang_view_of(const struct why *why, const struct why_view *view)
@@ -1135,7 +1144,7 @@ void why_print_text(const struct why *why, const struct why_view *view, FILE *ou
 		print_instance(&printer, &why->instances.data[i]);
 	}
 	if (view->waiters)
-		print_waiters(view->waiters, view, !is_of_threads(why), out);
+		print_waiters(why, view->waiters, view, out);
 	if (view->waits)
 		print_waits(view->waits, view, out);
 	print_hangs(why, view, out);
