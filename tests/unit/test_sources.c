@@ -843,6 +843,56 @@ static void test_a_list_is_known_by_the_begin_of_its_name(void **state)
 	assert_null(descriptor_list(" descriptors: pipe:[1]"));
 }
 
+static void file_write(const char *folder, const char *name, const char *text)
+{
+	char path[160];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	file = fopen(path, "we");
+	assert_non_null(file);
+	fputs(text, file);
+	assert_int_equal(fclose(file), 0);
+}
+
+static bool becomes_frozen(pid_t pid)
+{
+	for (int i = 0; i < 2000 && !process_is_frozen(pid); i++)
+		usleep(1000);
+	return process_is_frozen(pid);
+}
+
+static void test_a_process_in_a_frozen_cgroup_is_frozen(void **state)
+{
+	static const struct {
+		const char *root, *file, *frozen, *thawed;
+	} versions[] = {{"/sys/fs/cgroup/freezer", "freezer.state", "FROZEN", "THAWED"},
+			{"/sys/fs/cgroup", "cgroup.freeze", "1", "0"}};
+	bool old = !access(versions[0].root, F_OK), frozen;
+	const char *file = versions[!old].file;
+	char folder[100], number[16];
+	pid_t pid;
+
+	(void)state;
+	snprintf(folder, sizeof(folder), "%s/waffle-test-%d", versions[!old].root, getpid());
+	assert_int_equal(mkdir(folder, 0755), 0);
+	pid = fork();
+	if (!pid)
+		while (true)
+			pause();
+	snprintf(number, sizeof(number), "%d", pid);
+	file_write(folder, "cgroup.procs", number);
+	assert_false(process_is_frozen(pid));
+	file_write(folder, file, versions[!old].frozen);
+	frozen = becomes_frozen(pid);
+	file_write(folder, file, versions[!old].thawed);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	while (rmdir(folder))
+		usleep(1000);
+	assert_true(frozen);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -875,6 +925,7 @@ int main(void)
 		cmocka_unit_test(test_file_below_a_root_that_is_no_mount_has_its_file_system),
 		cmocka_unit_test(test_files_that_share_an_inode_are_known_by_their_descriptor_only),
 		cmocka_unit_test(test_process_that_is_gone_has_no_files),
+		cmocka_unit_test(test_a_process_in_a_frozen_cgroup_is_frozen),
 	};
 
 	return cmocka_run_group_tests_name("sources", tests, NULL, NULL);

@@ -204,7 +204,8 @@ static bool are_stopped(const struct pipe_end *end)
 	bool all = end->count && end->count <= PIPE_HOLDERS;
 
 	for (uint32_t i = 0; i < end->count && all; i++)
-		all = process_is_stopped_by_signal(end->holders[i].pid);
+		all = process_is_stopped_by_signal(end->holders[i].pid) ||
+		      process_is_frozen(end->holders[i].pid);
 	return all;
 }
 

@@ -28,7 +28,7 @@ struct pipe_end {
 	/* Of a lock: the first holder is an ancestor of all others, which have inherited it. False
 	 * as well if there was no time to look. */
 	bool family;
-	bool stopped;   /* a signal has stopped all of them, when they are found */
+	bool stopped;   /* a signal or a freezer has stopped all of them, when they are found */
 	uint32_t count; /* of processes that hold it */
 	struct pipe_holder {
 		pid_t pid;

@@ -384,6 +384,15 @@ bool process_is_stopped_by_signal(pid_t tid)
 	return status_read(tid, text) == 'T';
 }
 
+bool process_is_frozen(pid_t tid)
+{
+	char text[64];
+
+	/* The functions of cgroup v1 and v2, kernel/freezer.c and kernel/signal.c. */
+	return proc_read(tid, "wchan", false, text, sizeof(text)) > 0 &&
+	       (!strcmp(text, "__refrigerator") || !strcmp(text, "do_freezer_trap"));
+}
+
 pid_t process_tracer(pid_t tid)
 {
 	char text[1024];

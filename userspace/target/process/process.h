@@ -83,6 +83,8 @@ bool process_has_ended(pid_t tid);
 bool process_is_stopped(pid_t tid);
 /* Whether a signal has stopped it. A tracer may stop it for an instant, at each system call. */
 bool process_is_stopped_by_signal(pid_t tid);
+/* Whether the freezer of its cgroup has stopped it. */
+bool process_is_frozen(pid_t tid);
 /* The process that traces a thread and has stopped it (ptrace(2)); 0: it is in no such stop. */
 pid_t process_tracer(pid_t tid);
 /* The arguments joined by spaces and cut at `size`. Without arguments, the name in brackets. */
