@@ -124,6 +124,27 @@ static void test_a_lock_is_told_by_who_lets_it_go(void **state)
 	done(&capture, why);
 }
 
+static const char *openmp_variable(void *arg, uint32_t pid, uint64_t ts, uint64_t address)
+{
+	(void)arg;
+	(void)pid;
+	(void)ts;
+	return address == 0x7f04 ? ".gomp_critical_user_bins" : NULL;
+}
+
+static void test_the_lock_of_a_critical_section_is_told_by_its_name(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	names.variable = openmp_variable;
+	why = ask_futex(&capture, FUTEX_MUTEX, UINT32_MAX, NONE, NONE);
+	names.variable = variable;
+	check_part(why, 0, "lock", 180, 12, "likely", "futex 0x7f04 (.gomp_critical_user_bins)");
+	done(&capture, why);
+}
+
 static void test_what_is_no_lock_is_work_with_its_futex(void **state)
 {
 	struct capture capture;
@@ -714,6 +735,7 @@ int main(void)
 		cmocka_unit_test(test_locks_are_told_by_the_functions_that_wait_for_them),
 		cmocka_unit_test(test_a_lock_is_told_by_who_lets_it_go),
 		cmocka_unit_test(test_what_is_no_lock_is_work_with_its_futex),
+		cmocka_unit_test(test_the_lock_of_a_critical_section_is_told_by_its_name),
 		cmocka_unit_test(test_functions_of_libraries_are_known_by_all_their_names),
 		cmocka_unit_test(test_a_pipe_with_a_path_is_a_pipe),
 		cmocka_unit_test(test_a_pipe_is_told_by_functions_of_the_kernel),

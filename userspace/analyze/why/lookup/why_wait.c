@@ -171,6 +171,12 @@ static bool is_python_state(const char *variable)
 	       (!variable[len] || variable[len] == '+');
 }
 
+/* The lock of a `critical` section of OpenMP, as GCC (gcc/omp-low.cc) and Clang name it. */
+static bool is_openmp_lock(const char *variable)
+{
+	return variable && text_begins(variable, ".gomp_critical_");
+}
+
 /* Only its holder can release a priority-inheriting lock, whatever the program uses it for. */
 static bool is_pi(const struct wait_facts *facts)
 {
@@ -228,7 +234,8 @@ static enum wait_kind futex_kind(const struct wait_facts *facts)
 	command = op & WAIT_FUTEX_COMMAND;
 	if (is_pi(facts))
 		return WAIT_MUTEX;
-	if (futex_use_is_lock(facts->futex) || is_own_mutex(facts))
+	if (futex_use_is_lock(facts->futex) || is_own_mutex(facts) ||
+	    is_openmp_lock(facts->variable))
 		return WAIT_MUTEX;
 	if (facts->futex != FUTEX_USE_OTHER && facts->futex != FUTEX_USE_ENDS &&
 	    command == WAIT_FUTEX_WAIT && (uint32_t)facts->args[2] == WAIT_MUTEX_CONTENDED)
