@@ -434,8 +434,9 @@ struct resting {
 	int rest;
 	uint32_t rest_waker; /* 0: its own timer */
 	int call;
-	uint32_t waker; /* 0: its own timer */
-	bool found;     /* the user gave a name, not the number of the process */
+	uint32_t waker;  /* 0: its own timer */
+	bool found;      /* the user gave a name, not the number of the process */
+	unsigned sleeps; /* the first ones of the twenty times are sleeps */
 };
 
 #define RESTS 20
@@ -456,12 +457,15 @@ static uint32_t explained_at_rest(const struct resting *resting)
 	gets(&capture, CAPTURE_START + 1, 3, 0, 11, 0, 0, 0);
 	waits(&capture, CAPTURE_START + 1000, 2, 40, 0, S, NR_NANOSLEEP, 0, 0, 0);
 	waits(&capture, CAPTURE_START + 2, 3, 11, 0, S, resting->call, 5, 0, 0);
-	waits(&capture, ts, 1, 10, 0, S, resting->rest, 0, 0, 0);
-	for (unsigned i = 1; i <= RESTS; i++) {
-		ts = CAPTURE_START + 3 + i * (8 * MS / RESTS);
-		gets(&capture, ts - 2000, 1, 0, 10, resting->rest_waker, ts - 2000,
-		     resting->rest_waker ? 0 : HARD);
-		waits(&capture, ts, 1, 10, 0, S, resting->rest, 0, 0, 0);
+	for (unsigned i = 0; i <= RESTS; i++) {
+		bool sleeps = i < resting->sleeps;
+		uint32_t rest_waker = sleeps ? 0 : resting->rest_waker;
+
+		waits(&capture, ts, 1, 10, 0, S, sleeps ? NR_NANOSLEEP : resting->rest, 0, 0, 0);
+		if (i == RESTS)
+			break;
+		ts += 8 * MS / RESTS;
+		gets(&capture, ts - 2000, 1, 0, 10, rest_waker, ts - 2000, rest_waker ? 0 : HARD);
 	}
 	gets(&capture, end_ts - 1000, 2, 0, 40, 0, end_ts - 1000, HARD);
 	gets(&capture, end_ts, 3, 0, 11, resting->waker, end_ts, resting->waker ? 0 : HARD);
@@ -476,19 +480,24 @@ static uint32_t explained_at_rest(const struct resting *resting)
 static void test_a_thread_that_is_held_up_comes_before_one_that_only_rests(void **state)
 {
 	(void)state;
-	assert_int_equal(explained_at_rest(&(struct resting){NR_NANOSLEEP, 0, NR_READ, 40, false}),
-			 11);
-	assert_int_equal(explained_at_rest(&(struct resting){NR_NANOSLEEP, 0, NR_READ, 40, true}),
-			 11);
+	assert_int_equal(
+		explained_at_rest(&(struct resting){NR_NANOSLEEP, 0, NR_READ, 40, false, 0}), 11);
+	assert_int_equal(
+		explained_at_rest(&(struct resting){NR_NANOSLEEP, 0, NR_READ, 40, true, 0}), 11);
 	/* It rests as well, has nothing to do, or waits for the one that sleeps. */
 	assert_int_equal(
-		explained_at_rest(&(struct resting){NR_NANOSLEEP, 0, NR_NANOSLEEP, 0, false}), 10);
+		explained_at_rest(&(struct resting){NR_NANOSLEEP, 0, NR_NANOSLEEP, 0, false, 0}),
+		10);
 	assert_int_equal(
-		explained_at_rest(&(struct resting){NR_NANOSLEEP, 0, NR_EPOLL_WAIT, 0, false}), 10);
-	assert_int_equal(explained_at_rest(&(struct resting){NR_NANOSLEEP, 0, NR_READ, 10, false}),
+		explained_at_rest(&(struct resting){NR_NANOSLEEP, 0, NR_EPOLL_WAIT, 0, false, 0}),
+		10);
+	assert_int_equal(
+		explained_at_rest(&(struct resting){NR_NANOSLEEP, 0, NR_READ, 10, false, 0}), 10);
+	/* The busiest one is held up itself, if not for much of the time only, and for less. */
+	assert_int_equal(explained_at_rest(&(struct resting){NR_READ, 40, NR_READ, 40, false, 0}),
 			 10);
-	/* The busiest one is held up itself. */
-	assert_int_equal(explained_at_rest(&(struct resting){NR_READ, 40, NR_READ, 40, false}), 10);
+	assert_int_equal(explained_at_rest(&(struct resting){NR_READ, 40, NR_READ, 40, true, 6}),
+			 11);
 }
 
 int main(void)

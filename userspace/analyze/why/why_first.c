@@ -22,10 +22,12 @@
 struct first {
 	uint32_t pid;      /* 0: no process is the first; all that are recorded count */
 	uint32_t busy_tid; /* nothing is explained if a thread waits for this one; 0: none */
-	uint32_t idle_tid; /* nor if one waits for this one, or it is held up itself; 0: none */
-	bool descendants;  /* they count as well */
-	bool children;     /* so do its waits for the end of any child */
-	bool sleeps;       /* and its own sleeps */
+	/* Nor if one waits for this one, or it is held up itself: three quarters of the time, or as
+	 * long as the other. 0: none. */
+	uint32_t idle_tid;
+	bool descendants; /* they count as well */
+	bool children;    /* so do its waits for the end of any child */
+	bool sleeps;      /* and its own sleeps */
 	struct stack_names *names;
 	uint64_t least_ns; /* a thread has to work or be held up for so long */
 };
@@ -165,15 +167,16 @@ static uint32_t held_thread(const struct why *why, const struct first *first)
 	return found;
 }
 
-static bool is_held(const struct why *why, const struct first *first, uint32_t tid)
+/* How long a thread works or is held up; 0: it was not examined. */
+static uint64_t held_ns(const struct why *why, const struct first *first, uint32_t tid)
 {
 	for (size_t i = 0; i < why->instances.len; i++) {
 		const struct why_instance *instance = &why->instances.data[i];
 
 		if (why->model->threads.data[instance->thread].tid == tid)
-			return held_of(why, instance, first).ns >= first->least_ns;
+			return held_of(why, instance, first).ns;
 	}
-	return false;
+	return 0;
 }
 
 /* Whether a thread's chains lead to the busy or idle one, or on from it, for long enough. */
@@ -196,14 +199,19 @@ static bool waits_for_other(const struct why *why, const struct first *first)
 /* A parent that waits for any of its children, or sleeps, says less than another thread. */
 static uint32_t explaining_thread(const struct why *why, const struct first *first)
 {
+	const struct model_thread *threads = why->model->threads.data;
+	uint64_t idle_ns = first->idle_tid ? held_ns(why, first, first->idle_tid) : 0;
 	struct first more = *first;
 	uint32_t found;
 
 	if ((first->busy_tid || first->idle_tid) && waits_for_other(why, first))
 		return MODEL_NONE;
-	if (first->idle_tid && is_held(why, first, first->idle_tid))
+	if (idle_ns >= first->least_ns + first->least_ns / 2)
 		return MODEL_NONE;
 	found = held_thread(why, &more);
+	if (idle_ns >= first->least_ns &&
+	    (found == MODEL_NONE || held_ns(why, first, threads[found].tid) <= idle_ns))
+		return MODEL_NONE;
 	more.children = true;
 	if (found == MODEL_NONE)
 		found = held_thread(why, &more);

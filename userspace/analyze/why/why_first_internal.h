@@ -25,8 +25,9 @@ bool why_first_before_idle(struct why_query *query, const struct model *model,
 			   const struct why_hangs *all);
 
 /* The same without one that hangs, if thread `idle_tid` of the process or its descendants, which
- * runs most but next to never, is not held up: it only lets time pass. None of these threads may
- * wait for it. Then query->held is set instead of query->first. If no process is the first, as with
+ * runs most but next to never, is not held up, or for less than three quarters of the time and less
+ * than the other: it only lets time pass. None of these threads may wait for it. Then query->held
+ * is set instead of query->first. If no process is the first, as with
  * --comm, all that are recorded count. */
 bool why_first_before_pause(struct why_query *query, const struct model *model, uint32_t idle_tid);
 

@@ -172,8 +172,8 @@ bool wait_is_unnamed_futex(const char *text);
  * "socket:[4711] (unix)", "inode 4711 of /data", "/data/seg.7 (ext4)". The text of the kind:
  * "pipe:[N]", "/data/seg.N"; 0: the object has a name. All are among `texts`. */
 uint32_t wait_unnamed(struct strtab *texts, uint32_t object);
-/* The text of several objects of one kind, of which `object` is one: "8 futexes", "pipe:[4711] and 7
- * more", or "/data/seg.7 (ext4) and 7 more, and its cgroup …". */
+/* The text of several objects of one kind, of which `object` is one: "8 futexes", "pipe:[4711] and
+ * 7 more", or "/data/seg.7 (ext4) and 7 more, and its cgroup …". */
 uint32_t wait_unnamed_text(struct strtab *texts, uint32_t object, size_t count);
 
 #endif
