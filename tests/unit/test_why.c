@@ -276,7 +276,8 @@ static void test_throttled_time_is_the_quotas(void **state)
 	done(&capture, why);
 }
 
-/* Process `tid` ran `ran_us` of the last 10 ms in the cgroup, in which it may use 4 ms. */
+/* Process `tid` ran `ran_us` of the last 10 ms in the cgroup, in which it may use 4 ms; 1: of the
+ * last 0.9 ms. */
 struct outside {
 	uint32_t tid;
 	uint64_t ran_us;
@@ -290,7 +291,7 @@ static void add_outside(struct capture *capture, uint64_t ts, const struct outsi
 	struct waffle_rec_io_limit limit = {.rec = {ts, outside->tid, WAFFLE_REC_IO_LIMIT, 0},
 					    .cgroup = 77,
 					    .limit = outside->ran_us * 1000,
-					    .dev = 10,
+					    .dev = outside->ran_us > 1 ? 10 : 0,
 					    .kind = WAFFLE_IO_LIMIT_CPU_USER};
 
 	snprintf(task.comm, sizeof(task.comm), "%s", outside->comm);
@@ -368,6 +369,7 @@ static void test_a_quota_that_other_processes_used_is_theirs(void **state)
 		{{{31, 900, "w"}, {32, 1000, "w"}, {33, 800, "w"}}, 32, "mostly w (32) and 2 more"},
 		{{{31, 1900, "hog"}, {32, 400, "small"}}, 0, "about 70.0 us"}, /* less than half */
 		{{{A, 2500, "a"}}, 0, "about 70.0 us"}, /* the traced one, at another time */
+		{{{31, 1, "hog"}}, 0, "about 70.0 us"}, /* in less than a millisecond */
 	};
 
 	(void)state;

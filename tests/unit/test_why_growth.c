@@ -258,6 +258,21 @@ static void test_ends_at_the_last_of_many_processes(void **state)
 	check_growth(ends_of_a_process);
 }
 
+/* Thread 11 waits from *ts on, and its cgroup throttles it. */
+static void throttle(struct capture *capture, uint64_t *ts, uint64_t cgroup)
+{
+	struct waffle_rec_quota quota = {.rec = {*ts + 60 * US, 11, WAFFLE_REC_QUOTA, 1},
+					 .throttled_ns = 20 * US,
+					 .cgroup = cgroup,
+					 .quota_ns = 50 * US,
+					 .period_ns = 100 * US};
+
+	waits(capture, *ts, 1, 11, 0, S, NR_NANOSLEEP, 0x9000, 0, 0);
+	capture_add(capture, &quota);
+	gets(capture, *ts + 100 * US, 1, 0, 11, 13, *ts + 50 * US, 0);
+	*ts += 100 * US + 10;
+}
+
 /* Each time that it is throttled, the thread is in another cgroup, and the capture names none. */
 static uint64_t cgroups(uint32_t count)
 {
@@ -269,17 +284,30 @@ static uint64_t cgroups(uint32_t count)
 		snprintf(name, sizeof(name), "file %u", i);
 		object(&capture, name, "");
 	}
-	for (uint32_t i = 0; i < count; i++) {
-		struct waffle_rec_quota quota = {.rec = {ts + 60 * US, 11, WAFFLE_REC_QUOTA, 1},
-						 .throttled_ns = 20 * US,
-						 .cgroup = 1000 + i,
-						 .quota_ns = 50 * US,
-						 .period_ns = 100 * US};
+	for (uint32_t i = 0; i < count; i++)
+		throttle(&capture, &ts, 1000 + i);
+	return end(&capture, ts);
+}
 
-		waits(&capture, ts, 1, 11, 0, S, NR_NANOSLEEP, 0x9000, 0, 0);
-		capture_add(&capture, &quota);
-		gets(&capture, ts + 100 * US, 1, 0, 11, 13, ts + 50 * US, 0);
-		ts += 100 * US + 10;
+/* The cgroup has as many processes that are not traced. The thread was in another one before, so
+ * that nobody takes those of its process for users. */
+static uint64_t users_of_a_cgroup(uint32_t count)
+{
+	struct capture capture;
+	uint64_t ts = begin(&capture);
+
+	throttle(&capture, &ts, 2000);
+	for (uint32_t i = 0; i < count; i++)
+		throttle(&capture, &ts, 1000);
+	for (uint32_t i = 0; i < count; i++) {
+		struct waffle_rec_io_limit user = {.rec = {ts, 1000 + i, WAFFLE_REC_IO_LIMIT, 1},
+						   .cgroup = 1000,
+						   .limit = 1,
+						   .dev = 10,
+						   .kind = WAFFLE_IO_LIMIT_CPU_USER};
+
+		named(&capture, 1000 + i, 1000 + i, "user");
+		capture_add(&capture, &user);
 	}
 	return end(&capture, ts);
 }
@@ -288,6 +316,7 @@ static void test_cgroups_that_throttle(void **state)
 {
 	(void)state;
 	check_growth(cgroups);
+	check_growth(users_of_a_cgroup);
 }
 
 static void signals(struct capture *capture, uint64_t ts, uint32_t target, int signo)

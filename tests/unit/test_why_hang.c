@@ -244,6 +244,7 @@ static void test_the_owner_is_to_blame_if_its_own_wait_is_unknown(void **state)
 	}
 #define THREADING "/usr/lib/python3.11/threading.py"
 #define FUTURES "/usr/lib/python3.11/concurrent/futures/"
+#define POOL "/usr/lib/python3.11/multiprocessing/pool.py"
 
 /* Stack number n is the n-th row, innermost first. */
 static const struct stack_frame stacks[][3] = {
@@ -283,6 +284,7 @@ static const struct stack_frame stacks[][3] = {
 	 PYTHON("_worker", FUTURES "thread.py")},
 	{NATIVE("_queue_SimpleQueue_get"), PYTHON("_worker", FUTURES "thread.py")},
 	{NATIVE("read"), PYTHON("settle", "/srv/app.py"), PYTHON("_worker", FUTURES "thread.py")},
+	{PYTHON("ApplyResult.get", POOL), PYTHON("settle", "/srv/app.py"), PYTHON("worker", POOL)},
 	{NATIVE("epoll_wait"),
 	 PYTHON("BaseEventLoop.run_forever", "/usr/lib/python3.11/asyncio/base_events.py")},
 };
@@ -313,6 +315,7 @@ enum {
 	POOL_WAITS,
 	POOL_IDLE,
 	POOL_WORKS,
+	THREAD_POOL_WAITS,
 	LOOP,
 };
 
@@ -732,8 +735,10 @@ static char *text_of(const struct capture *capture,
 	return text;
 }
 
-/* What is said first of threads 10 to 13, and how many of them are stuck. */
-static void check_pool(const uint32_t ways[THREADS], uint32_t expected, const char *begin)
+/* What is said first of threads 10 to 13, and how many of them are stuck. Those of the pool may
+ * have names. */
+static void check_pool(const uint32_t ways[THREADS], const char *const pool_names[THREADS],
+		       uint32_t expected, const char *begin)
 {
 	struct capture capture;
 	struct why_hangs hangs;
@@ -741,6 +746,9 @@ static void check_pool(const uint32_t ways[THREADS], uint32_t expected, const ch
 	char *text;
 
 	ways_add(&capture, ways, false);
+	for (uint32_t i = 0; i < THREADS; i++)
+		if (pool_names[i])
+			named(&capture, 10 + i, CAPTURE_PID, pool_names[i]);
 	capture_load(&capture, end_ts);
 	why_hangs_find(&hangs, capture.model, &names);
 	for (size_t i = 0; i < hangs.waits.len; i++)
@@ -765,16 +773,15 @@ static void test_jobs_that_all_wait_for_others_of_their_pool_may_be_in_a_deadloc
 		 "may be a deadlock: all 2 threads of a ThreadPoolExecutor, such as t (thread 11), "
 		 "have "
 		 "jobs "
-		 "that wait for others; a job in the queue of the same pool has no thread left to "
-		 "do "
-		 "it\n"},
+		 "that wait for others; if those are in the queue of the same pool, no thread is "
+		 "left to do them\n"},
 		{{PY_WAIT, POOL_WAITS, PY_WAIT, PY_WAIT},
 		 1,
 		 "may be a deadlock: the only thread of a ThreadPoolExecutor, t (thread 11), has a "
 		 "job "
 		 "that "
-		 "waits for another one; a job in the queue of the same pool has no thread left to "
-		 "do it\n"},
+		 "waits for another one; if that is in the queue of the same pool, no thread is "
+		 "left to do it\n"},
 		/* Another thread may do what they wait for. */
 		{{PY_WAIT, POOL_WAITS, POOL_WAITS, POOL_IDLE},
 		 0,
@@ -789,7 +796,28 @@ static void test_jobs_that_all_wait_for_others_of_their_pool_may_be_in_a_deadloc
 	(void)state;
 	end_ts = 300000000;
 	for (size_t i = 0; i < LENGTH(rows); i++)
-		check_pool(rows[i].ways, rows[i].stuck, rows[i].begin);
+		check_pool(rows[i].ways, (const char *[THREADS]){NULL}, rows[i].stuck,
+			   rows[i].begin);
+	end_ts = END_TS;
+}
+
+static void test_the_pools_of_a_process_are_told_apart(void **state)
+{
+	static const char *const unnamed[THREADS] = {NULL};
+	static const char *const pools[THREADS] = {NULL, "pool-0_0", "pool-0_10", "pool-1_0"};
+	static const struct {
+		uint32_t last, stuck;
+		const char *const *names;
+	} rows[] = {{THREAD_POOL_WAITS, 3, unnamed}, {POOL_WAITS, 3, pools}, {POOL_IDLE, 2, pools}};
+
+	(void)state;
+	end_ts = 300000000;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		const uint32_t ways[THREADS] = {PY_WAIT, POOL_WAITS, POOL_WAITS, rows[i].last};
+
+		check_pool(ways, rows[i].names, rows[i].stuck,
+			   "may be a deadlock: all 2 threads of a ThreadPoolExecutor, such as ");
+	}
 	end_ts = END_TS;
 }
 
@@ -2461,6 +2489,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			test_jobs_that_all_wait_for_others_of_their_pool_may_be_in_a_deadlock),
+		cmocka_unit_test(test_the_pools_of_a_process_are_told_apart),
 		cmocka_unit_test(test_cycles_are_found_and_come_first),
 		cmocka_unit_test(test_a_read_write_lock_needs_a_function_that_says_so),
 		cmocka_unit_test(test_the_chain_of_a_deadlock_ends_in_its_cycle),

@@ -61,10 +61,11 @@ static void test_the_limit_is_shown_if_the_threads_own_page_faults_take_a_tenth(
 	}
 }
 
-/* Thread 11 reads a file in waits of 10 ms, of which those whose bits are in `stacks` have a stack.
- * Its cgroup has reached its limit at the end of the waits whose bits are in `full`. */
+/* Thread 11 reads a file, object 1 or not known (0), in waits of 10 ms, of which those whose bits
+ * are in `stacks` have a stack. Its cgroup has reached its limit at the end of the waits whose bits
+ * are in `full`. */
 static struct why *ask_reading(struct capture *capture, const char *function, unsigned full,
-			       unsigned stacks, uint32_t flags)
+			       unsigned stacks, uint32_t file, uint32_t flags)
 {
 	const char *functions[] = {"io_schedule", function, "vfs_read"};
 	uint64_t at = MS;
@@ -86,7 +87,7 @@ static struct why *ask_reading(struct capture *capture, const char *function, un
 		gets(capture, end, 1, 0, 11, 0, end, HARD);
 		if (full & 1u << i)
 			capture_add(capture, &memory);
-		wait_details(capture, at, end, 11, 1, stacks >> i & 1, 0);
+		wait_details(capture, at, end, 11, file, stacks >> i & 1, 0);
 	}
 	return ask(capture, at, &(struct why_query){.tid = 11, .from_ts = 1000, .to_ts = at});
 }
@@ -113,7 +114,7 @@ static void test_a_full_cgroup_is_shown_if_reads_of_pages_take_a_quarter(void **
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct capture capture;
 		struct why *why =
-			ask_reading(&capture, rows[i].function, rows[i].full, rows[i].stacks, 0);
+			ask_reading(&capture, rows[i].function, rows[i].full, rows[i].stacks, 1, 0);
 		const char *text = strtab_get(why->texts, why->instances.data[0].memory);
 
 		assert_string_equal(text, rows[i].shown ? "memory.max 48.0 MiB of cgroup 7 used "
@@ -121,6 +122,16 @@ static void test_a_full_cgroup_is_shown_if_reads_of_pages_take_a_quarter(void **
 							: "");
 		done(&capture, why);
 	}
+}
+
+static void test_a_read_of_an_unknown_file_does_not_take_the_stack_of_another(void **state)
+{
+	struct capture capture;
+	struct why *why = ask_reading(&capture, "filemap_read", 15, 4, 0, 0);
+
+	(void)state;
+	assert_string_equal(strtab_get(why->texts, why->instances.data[0].memory), "");
+	done(&capture, why);
 }
 
 static void test_a_limit_has_the_name_of_the_file_that_has_it(void **state)
@@ -137,7 +148,7 @@ static void test_a_limit_has_the_name_of_the_file_that_has_it(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct capture capture;
-		struct why *why = ask_reading(&capture, "filemap_read", 15, 15, rows[i].flags);
+		struct why *why = ask_reading(&capture, "filemap_read", 15, 15, 1, rows[i].flags);
 
 		check_why_text(why, rows[i].name);
 		done(&capture, why);
@@ -146,23 +157,33 @@ static void test_a_limit_has_the_name_of_the_file_that_has_it(void **state)
 
 /* ---- CPUs ---- */
 
-/* Thread 11 waits for a CPU behind 12 for `wait_ms` of 20 ms. `count` of the threads from `first`
- * on have that limit; `dev` is 3. */
-static struct why *ask_bound(struct capture *capture, uint64_t wait_ms, uint32_t first,
-			     uint32_t count, uint64_t limit, uint32_t kind)
+/* Thread 11 waits for a CPU behind `other` for `wait_ms` of 20 ms. */
+static void begin_waiting(struct capture *capture, uint64_t wait_ms, uint32_t other)
 {
 	capture_begin(capture, true);
 	for (uint32_t tid = 11; tid < 14; tid++)
 		named(capture, tid, 11, "worker");
+	named(capture, 60, 60, "neighbour");
 	gets(capture, 1000, 1, 0, 11, 0, 0, 0);
-	capture_switch(capture, MS, 1, 11, 12, 0, 0, 0);
-	capture_switch(capture, MS + wait_ms * MS, 1, 12, 11, 0, 0, 0);
-	for (uint32_t tid = first; tid < first + count; tid++)
+	gets(capture, MS, 1, 11, other, 0, 0, 0);
+	gets(capture, MS + wait_ms * MS, 1, other, 11, 0, 0, 0);
+}
+
+/* The threads from `first` on that have a limit; `dev` is 3. */
+struct bound {
+	uint32_t first, count;
+	uint64_t limit;
+	uint32_t kind;
+};
+
+static struct why *ask_bound(struct capture *capture, const struct bound *bound)
+{
+	for (uint32_t tid = bound->first; tid < bound->first + bound->count; tid++)
 		capture_add(capture, &(struct waffle_rec_io_limit){
 					     .rec = {20 * MS, tid, WAFFLE_REC_IO_LIMIT, 0},
-					     .limit = limit,
+					     .limit = bound->limit,
 					     .dev = 3,
-					     .kind = kind});
+					     .kind = bound->kind});
 	return ask(capture, 20 * MS,
 		   &(struct why_query){.tid = 11, .from_ts = 1000, .to_ts = 20 * MS});
 }
@@ -171,38 +192,93 @@ static void test_a_thread_that_waits_for_a_cpu_says_what_keeps_it_from_it(void *
 {
 	static const struct {
 		uint64_t wait_ms;
-		uint32_t first, count;
-		uint64_t limit;
-		uint32_t kind;
+		uint32_t other; /* has the CPU */
+		struct bound bound;
 		const char *text;
 	} rows[] = {
-		{5, 11, 1, 1, WAFFLE_IO_LIMIT_CPUS,
+		{5,
+		 12,
+		 {11, 1, 1, WAFFLE_IO_LIMIT_CPUS},
 		 "it may run on cpu 3 only (affinity or cpuset)"},
-		{5, 11, 3, 1, WAFFLE_IO_LIMIT_CPUS,
+		{5,
+		 12,
+		 {11, 3, 1, WAFFLE_IO_LIMIT_CPUS},
 		 "it and 2 more threads of its process may run on cpu 3 only (affinity or cpuset)"},
-		{5, 11, 1, 4, WAFFLE_IO_LIMIT_CPUS,
+		{5,
+		 12,
+		 {11, 1, 4, WAFFLE_IO_LIMIT_CPUS},
 		 "it may run on 4 CPUs only (affinity or cpuset)"},
-		{5, 11, 1, 10, WAFFLE_IO_LIMIT_NICE, "its nice value is 10"},
-		{5, 11, 1, 4, WAFFLE_IO_LIMIT_WEIGHT,
+		{5, 12, {11, 1, 10, WAFFLE_IO_LIMIT_NICE}, "its nice value is 10"},
+		{5,
+		 60,
+		 {11, 1, 4, WAFFLE_IO_LIMIT_WEIGHT},
 		 "its cgroup cgroup 0 has cpu.weight 4, not 100"},
-		{5, 11, 1, 2, WAFFLE_IO_LIMIT_WEIGHT | WAFFLE_IO_LIMIT_OLD,
+		{5,
+		 60,
+		 {11, 1, 2, WAFFLE_IO_LIMIT_WEIGHT | WAFFLE_IO_LIMIT_OLD},
 		 "its cgroup cgroup 0 has cpu.shares 2, not 1024"},
-		{1, 11, 1, 1, WAFFLE_IO_LIMIT_CPUS, ""}, /* it hardly waits */
-		{5, 12, 2, 1, WAFFLE_IO_LIMIT_CPUS, ""}, /* only others */
+		{1, 12, {11, 1, 1, WAFFLE_IO_LIMIT_CPUS}, ""}, /* it hardly waits */
+		{5, 12, {12, 2, 1, WAFFLE_IO_LIMIT_CPUS}, ""}, /* only others */
+		/* The one that has the CPU is no better off. */
+		{5, 12, {11, 2, 10, WAFFLE_IO_LIMIT_NICE}, ""},
+		{5, 12, {11, 1, 4, WAFFLE_IO_LIMIT_WEIGHT}, ""},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct capture capture;
-		struct why *why = ask_bound(&capture, rows[i].wait_ms, rows[i].first, rows[i].count,
-					    rows[i].limit, rows[i].kind);
+		struct why *why;
 
+		begin_waiting(&capture, rows[i].wait_ms, rows[i].other);
+		why = ask_bound(&capture, &rows[i].bound);
 		assert_string_equal(strtab_get(why->texts, why->instances.data[0].cpus),
 				    rows[i].text);
 		if (*rows[i].text)
 			check_why_text(why, rows[i].text);
 		done(&capture, why);
 	}
+}
+
+static void test_a_thread_that_has_ended_has_no_limit_of_a_later_one(void **state)
+{
+	static const struct bound bound = {11, 1, 1, WAFFLE_IO_LIMIT_CPUS};
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin_waiting(&capture, 5, 12);
+	capture_gone(&capture, 15 * MS, 11, WAFFLE_REC_EXIT);
+	why = ask_bound(&capture, &bound);
+	assert_string_equal(strtab_get(why->texts, why->instances.data[0].cpus), "");
+	done(&capture, why);
+}
+
+/* Thread 11 waits for a CPU for 0.5 ms, and from 2 to 10 ms for 12, which waits for one for 6 ms.
+ */
+static void test_a_thread_that_hardly_waits_for_a_cpu_is_not_the_one_with_the_limit(void **state)
+{
+	static const struct bound bound = {11, 2, 1, WAFFLE_IO_LIMIT_CPUS};
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	capture_begin(&capture, true);
+	named(&capture, 11, 11, "front");
+	named(&capture, 12, 12, "worker");
+	named(&capture, 60, 60, "neighbour");
+	named(&capture, 61, 61, "neighbour");
+	gets(&capture, 1000, 1, 0, 11, 0, 0, 0);
+	gets(&capture, 1001, 2, 0, 12, 0, 0, 0);
+	gets(&capture, MS, 1, 11, 60, 0, 0, 0);
+	gets(&capture, MS + MS / 2, 1, 60, 11, 0, 0, 0);
+	waits(&capture, 2 * MS, 1, 11, 0, S, NR_FUTEX, 0x7f00, FUTEX_COND, 0);
+	gets(&capture, 3 * MS, 2, 12, 61, 0, 0, 0);
+	gets(&capture, 9 * MS, 2, 61, 12, 0, 0, 0);
+	gets(&capture, 10 * MS, 1, 0, 11, 12, 10 * MS, 0);
+	why = ask_bound(&capture, &bound);
+	assert_string_equal(strtab_get(why->texts, why->instances.data[0].cpus),
+			    "worker (12) may run on cpu 3 only (affinity or cpuset)");
+	done(&capture, why);
 }
 
 /* ---- the disk ---- */
@@ -423,8 +499,12 @@ int main(void)
 		cmocka_unit_test(
 			test_the_limit_is_shown_if_the_threads_own_page_faults_take_a_tenth),
 		cmocka_unit_test(test_a_full_cgroup_is_shown_if_reads_of_pages_take_a_quarter),
+		cmocka_unit_test(test_a_read_of_an_unknown_file_does_not_take_the_stack_of_another),
 		cmocka_unit_test(test_a_limit_has_the_name_of_the_file_that_has_it),
 		cmocka_unit_test(test_a_thread_that_waits_for_a_cpu_says_what_keeps_it_from_it),
+		cmocka_unit_test(test_a_thread_that_has_ended_has_no_limit_of_a_later_one),
+		cmocka_unit_test(
+			test_a_thread_that_hardly_waits_for_a_cpu_is_not_the_one_with_the_limit),
 		cmocka_unit_test(
 			test_waits_with_different_neighbours_are_one_cause_with_the_largest),
 		cmocka_unit_test(test_a_limit_of_a_disk_is_named_by_the_file_that_sets_it),

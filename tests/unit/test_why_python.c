@@ -105,6 +105,19 @@ static void test_interpreter_lock_is_known_by_its_variable(void **state)
 	done(&capture, why);
 }
 
+/* Thread 13 waits in a system call until just before it wakes thread 11. */
+static void waker_waits(struct capture *capture, uint16_t task_state, int syscall)
+{
+	begin(capture);
+	named(capture, 13, CAPTURE_PID, "waker");
+	gets(capture, 1007, 3, 0, 13, 0, 0, 0);
+	waits(capture, 1015, 3, 13, 0, task_state, syscall, 0, 1, 0);
+	waits(capture, 1020, 1, 11, 0, S, NR_FUTEX, GIL, FUTEX_COND, 0);
+	gets(capture, 1190, 3, 0, 13, 0, 1190, HARD);
+	gets(capture, 1200, 1, 0, 11, 13, 1200, 0);
+	capture_end(capture, 1210, 11, 1);
+}
+
 /* It gave the lock back before it waited in poll(), and took it only at the end. */
 static void test_a_waker_that_waited_without_the_interpreter_lock_did_not_keep_it(void **state)
 {
@@ -112,17 +125,32 @@ static void test_a_waker_that_waited_without_the_interpreter_lock_did_not_keep_i
 	struct why *why;
 
 	(void)state;
-	begin(&capture);
-	named(&capture, 13, CAPTURE_PID, "poller");
-	gets(&capture, 1007, 3, 0, 13, 0, 0, 0);
-	waits(&capture, 1015, 3, 13, 0, S, NR_POLL, 0, 1, 0);
-	waits(&capture, 1020, 1, 11, 0, S, NR_FUTEX, GIL, FUTEX_COND, 0);
-	gets(&capture, 1190, 3, 0, 13, 0, 1190, HARD);
-	gets(&capture, 1200, 1, 0, 11, 13, 1200, 0);
-	capture_end(&capture, 1210, 11, 1);
+	waker_waits(&capture, S, NR_POLL);
 	why = ask_python(&capture, &known);
 	check_part(why, 0, "gil", 180, 12, "likely", GIL_TEXT);
 	done(&capture, why);
+}
+
+/* An extension may have kept it while it waited for a disk. */
+static void test_a_waker_that_may_have_kept_the_interpreter_lock_is_to_blame(void **state)
+{
+	static const struct {
+		uint16_t task_state;
+		int syscall;
+	} rows[] = {{D, NR_READ}, {D, NR_NONE}, {S, NR_IOCTL}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct capture capture;
+		struct why *why;
+
+		waker_waits(&capture, rows[i].task_state, rows[i].syscall);
+		why = ask_python(&capture, &known);
+		for (uint32_t k = 0; k < why->instances.data[0].part_count; k++)
+			assert_string_not_equal(
+				model_thread_name(why->model, part_of(why, k)->thread), "other");
+		done(&capture, why);
+	}
 }
 
 static void test_both_futexes_of_the_interpreter_lock_are_one_cause(void **state)
@@ -235,6 +263,7 @@ int main(void)
 		cmocka_unit_test(test_interpreter_lock_is_known_by_its_variable),
 		cmocka_unit_test(
 			test_a_waker_that_waited_without_the_interpreter_lock_did_not_keep_it),
+		cmocka_unit_test(test_a_waker_that_may_have_kept_the_interpreter_lock_is_to_blame),
 		cmocka_unit_test(test_both_futexes_of_the_interpreter_lock_are_one_cause),
 		cmocka_unit_test(
 			test_without_the_variable_a_timed_wait_is_likely_the_interpreter_lock),

@@ -350,7 +350,11 @@ static void print_pool(const struct hang_printer *printer, const struct why_stan
 				 : ", have jobs that wait for others",
 	      printer->out);
 	put_own_function(printer, pool->thread);
-	fputs("; a job in the queue of the same pool has no thread left to do it\n", printer->out);
+	fputs(pool->threads == 1
+		      ? "; if that is in the queue of the same pool, no thread is left to do it\n"
+		      : "; if those are in the queue of the same pool, no thread is left to do "
+			"them\n",
+	      printer->out);
 	paint(printer, TERMINAL_END);
 }
 

@@ -39,9 +39,39 @@ static struct cpu_limits limits_of(const struct model *model, uint32_t thread)
 {
 	const struct model_thread *of = &model->threads.data[thread];
 
+	/* A later thread may have its number. */
+	if (of->exit_ts || of->gone)
+		return (struct cpu_limits){.cpus = NULL};
 	return (struct cpu_limits){limit_of(model, of->tid, WAFFLE_IO_LIMIT_CPUS),
 				   limit_of(model, of->tid, WAFFLE_IO_LIMIT_NICE),
 				   limit_of(model, of->pid, WAFFLE_IO_LIMIT_WEIGHT)};
+}
+
+/* How far others go before a thread: farther for a higher nice value, the farthest for SCHED_IDLE.
+ */
+static uint64_t niceness(const struct model_io_limit *nice)
+{
+	if (!nice)
+		return 0;
+	return nice->dev == SCHED_IDLE ? UINT64_MAX : nice->limit;
+}
+
+/* What limits the thread that waits for a CPU at the end of the sum's chain. Not what limits the
+ * one that has it as well: a nice value, or the weight of a cgroup that both are in. */
+static struct cpu_limits limits_of_waiter(const struct why_walk *walk, const struct why_sum *sum,
+					  uint32_t *waiter)
+{
+	struct cpu_limits limits, other = {.cpus = NULL};
+
+	*waiter = walk->chains.data[sum->chain].steps[sum->part.step_count - 1].thread;
+	limits = limits_of(walk->model, *waiter);
+	if (sum->part.thread != MODEL_NONE)
+		other = limits_of(walk->model, sum->part.thread);
+	if (niceness(other.nice) >= niceness(limits.nice))
+		limits.nice = NULL;
+	if (limits.weight && other.weight && limits.weight->cgroup == other.weight->cgroup)
+		limits.weight = NULL;
+	return limits;
 }
 
 /* The number of other threads of the process that may run on the same CPUs. */
@@ -74,10 +104,12 @@ static void put_cpus(FILE *out, const struct model *model, const struct model_io
 
 /* "it may run on cpu 1 only (affinity or cpuset); its nice value is 10; its cgroup
  * /sys/fs/cgroup/app has cpu.weight 4, not 100" */
-static uint32_t limits_text(struct why_walk *walk, uint32_t thread, bool own)
+static uint32_t limits_text(struct why_walk *walk, const struct why_sum *sum, uint32_t own_thread)
 {
 	const struct model *model = walk->model;
-	struct cpu_limits limits = limits_of(model, thread);
+	uint32_t thread;
+	struct cpu_limits limits = limits_of_waiter(walk, sum, &thread);
+	bool own = thread == own_thread;
 	bool old = limits.weight && limits.weight->kind & WAFFLE_IO_LIMIT_OLD;
 	const char *glue = own ? "" : ": ";
 	char *text = NULL;
@@ -112,26 +144,31 @@ static uint32_t limits_text(struct why_walk *walk, uint32_t thread, bool own)
 
 uint32_t why_cpu_limits(struct why_walk *walk, const struct why_instance *instance)
 {
-	uint32_t shown = MODEL_NONE; /* the thread itself, else the one with the longest wait */
-	uint64_t ns = 0;
+	uint64_t least_ns = (instance->to_ts - instance->from_ts) / WAIT_PARTS;
+	const struct why_sum *own = NULL, *longest = NULL;
+	uint64_t own_ns = 0, ns = 0;
 
 	if (!walk->model->io_limits.len || walk->no_chains)
 		return 0;
 	for (size_t i = 0; i < walk->sums.len; i++) {
 		const struct why_sum *sum = &walk->sums.data[i];
-		const struct why_step *step =
-			&walk->chains.data[sum->chain].steps[sum->part.step_count - 1];
-		struct cpu_limits limits = {.cpus = NULL};
+		struct cpu_limits limits;
+		uint32_t waiter;
 
-		if (sum->part.cause == WHY_CPU_CONTENTION)
-			limits = limits_of(walk->model, step->thread);
+		if (sum->part.cause != WHY_CPU_CONTENTION)
+			continue;
+		limits = limits_of_waiter(walk, sum, &waiter);
 		if (!limits.cpus && !limits.nice && !limits.weight)
 			continue;
 		ns += sum->part.ns;
-		if (shown == MODEL_NONE || step->thread == instance->thread)
-			shown = step->thread;
+		if (!longest || sum->part.ns > longest->part.ns)
+			longest = sum;
+		if (waiter != instance->thread)
+			continue;
+		own_ns += sum->part.ns;
+		own = own ?: sum;
 	}
-	return shown != MODEL_NONE && ns >= (instance->to_ts - instance->from_ts) / WAIT_PARTS
-		       ? limits_text(walk, shown, shown == instance->thread)
-		       : 0;
+	if (!longest || ns < least_ns)
+		return 0;
+	return limits_text(walk, own && own_ns >= least_ns ? own : longest, instance->thread);
 }

@@ -13,7 +13,41 @@
 #include "target/process/descriptors.h"
 #include "util/syscall_names.h"
 
-static uint64_t ran_ns(const struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to)
+static bool runs(const struct why_walk *walk, uint32_t thread, const struct why_interval *interval)
+{
+	(void)walk;
+	(void)thread;
+	return interval->state == WAFFLE_THREAD_RUNNING;
+}
+
+/* Whether CPython gives its lock back before it waits so. An extension may keep it while it waits
+ * for a disk, a page of memory or a mutex. */
+static bool waits_without_gil(const struct why_walk *walk, uint32_t thread,
+			      const struct why_interval *interval)
+{
+	const struct model_wait *wait;
+	struct wait_facts facts;
+
+	if (interval->state != WAFFLE_THREAD_BLOCKED ||
+	    interval->task_state & WAFFLE_TASK_UNINTERRUPTIBLE)
+		return false;
+	facts = why_facts_of(walk, thread, interval, &wait);
+	switch (wait_kind_of(&facts)) {
+	case WAIT_GIL:
+	case WAIT_FUTEX:
+	case WAIT_SOCKET:
+	case WAIT_POLL:
+	case WAIT_SLEEP:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* The time that a thread spent in intervals that count. */
+static uint64_t time_in(const struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to,
+			bool (*counts)(const struct why_walk *walk, uint32_t thread,
+				       const struct why_interval *interval))
 {
 	const struct why_thread *of = &walk->intervals.threads[thread];
 	uint64_t sum = 0;
@@ -22,7 +56,7 @@ static uint64_t ran_ns(const struct why_walk *walk, uint32_t thread, uint64_t fr
 	     i < of->intervals.len && of->intervals.data[i].from_ts < to; i++) {
 		const struct why_interval *interval = &of->intervals.data[i];
 
-		if (interval->state == WAFFLE_THREAD_RUNNING)
+		if (counts(walk, thread, interval))
 			sum += (interval->to_ts < to ? interval->to_ts : to) -
 			       (interval->from_ts > from ? interval->from_ts : from);
 	}
@@ -50,7 +84,7 @@ static uint32_t gil_holder(const struct why_walk *walk, const struct why_blocked
 		walk->why->searched++;
 		if (thread == blocked->thread)
 			continue;
-		ns = ran_ns(walk, thread, blocked->from, blocked->to);
+		ns = time_in(walk, thread, blocked->from, blocked->to, runs);
 		if (ns > most) {
 			most = ns;
 			found = thread;
@@ -71,7 +105,7 @@ static bool may_be_gil(const struct why_blocked *blocked)
 		blocked->interval->to_ts - blocked->interval->from_ts <= SWITCH_INTERVAL_MAX_NS);
 }
 
-/* A waker that runs for less than this part of a wait had the GIL only at its end. */
+/* A waker that waited without the GIL for all but this part of a wait had it only at its end. */
 #define HOLDER_PARTS 4
 
 void why_blocked_find_holder(struct why_walk *walk, struct why_blocked *blocked)
@@ -80,11 +114,12 @@ void why_blocked_find_holder(struct why_walk *walk, struct why_blocked *blocked)
 	uint32_t holder;
 
 	if (!may_be_gil(blocked) || blocked->waker.interrupt ||
-	    ran_ns(walk, blocked->waker.thread, blocked->from, blocked->to) >= ns / HOLDER_PARTS)
+	    time_in(walk, blocked->waker.thread, blocked->from, blocked->to, waits_without_gil) <
+		    ns - ns / HOLDER_PARTS)
 		return;
 	holder = gil_holder(walk, blocked);
 	if (holder == MODEL_NONE || why_walk_is_on_path(walk, holder) ||
-	    ran_ns(walk, holder, blocked->from, blocked->to) < ns / 2)
+	    time_in(walk, holder, blocked->from, blocked->to, runs) < ns / 2)
 		return;
 	blocked->waker = (struct why_waker){.thread = holder, .inferred = true};
 	blocked->grade = why_grade_least(blocked->grade, WHY_GRADE_LIKELY);

@@ -162,7 +162,7 @@ static uint32_t stack_like(struct why_walk *walk, const struct why_instance *ins
 	const struct model_wait *all = walk->model->waits.data;
 	size_t len = walk->model->waits.len, first;
 
-	if (wait->kernel_stack)
+	if (wait->kernel_stack || !wait->object)
 		return wait->kernel_stack;
 	first = lower_bound(len, i,
 			    all[i].thread < wait->thread || (all[i].thread == wait->thread &&

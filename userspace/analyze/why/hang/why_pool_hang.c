@@ -2,6 +2,10 @@
 /* Pools of threads that all wait for other jobs: one in the queue of the same pool has no thread
  * left to do it. For which job each waits is memory of the program, which is not recorded. */
 #include "analyze/why/hang/why_hang_internal.h"
+
+#include <ctype.h>
+#include <string.h>
+
 #include "analyze/why/lookup/why_pool_stack.h"
 #include "util/memory.h"
 #include "util/text.h"
@@ -14,6 +18,12 @@ enum pool_role {
 	ROLE_IDLE,    /* it is in one, without a job */
 	ROLE_STUCK,   /* its job has waited for another one all the time */
 	ROLE_MAY_END, /* it may do what the others wait for */
+};
+
+struct pool_member {
+	const struct why_live_thread *thread;
+	enum pool_role role;
+	const struct why_pool_row *row; /* NULL: it is of no pool */
 };
 
 static enum pool_role role_of(const struct why_hangs *hangs, const struct model *model,
@@ -42,67 +52,86 @@ static enum pool_role role_of(const struct why_hangs *hangs, const struct model 
 		       : ROLE_MAY_END;
 }
 
-static bool is_like(const struct model *model, const struct why_live_thread *a,
-		    const struct why_live_thread *b)
+/* The length of what is before the last number of a name; 0 without a number. */
+static size_t before_number(const char *name)
 {
-	return !text_compare_without_numbers(model_thread_name(model, a->thread),
-					     model_thread_name(model, b->thread));
+	size_t end = strlen(name);
+
+	while (end && !isdigit((unsigned char)name[end - 1]))
+		end--;
+	while (end && isdigit((unsigned char)name[end - 1]))
+		end--;
+	return end;
+}
+
+/* Whether two threads may be of one pool, as "ThreadPoolExecutor-0_1" and "-0_2", but not "-1_1".
+ */
+static bool is_like(const struct model *model, const struct pool_member *a,
+		    const struct pool_member *b)
+{
+	const char *name = model_thread_name(model, a->thread->thread);
+	const char *other = model_thread_name(model, b->thread->thread);
+	size_t len = before_number(name);
+
+	return a->row == b->row && len == before_number(other) && !strncmp(name, other, len) &&
+	       !text_compare_without_numbers(name + len, other + len);
 }
 
 /* Whether an idle thread may be of the pool of one that is stuck: its name says no other one. */
-static bool has_idle(const struct model *model, const struct why_live_thread *threads,
-		     uint32_t count, const enum pool_role *roles)
+static bool has_idle(const struct model *model, const struct pool_member *members, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
-		for (uint32_t k = 0; roles[i] == ROLE_STUCK && k < count; k++)
-			if (roles[k] == ROLE_IDLE && is_like(model, &threads[i], &threads[k]))
+		for (uint32_t k = 0; members[i].role == ROLE_STUCK && k < count; k++)
+			if (members[k].role == ROLE_IDLE &&
+			    is_like(model, &members[i], &members[k]))
 				return true;
 	return false;
 }
 
 /* Marks the waits. The pool of the first thread takes the place of what is known of the process. */
 static void pool_add(struct why_hangs *hangs, const struct model *model,
-		     const struct why_live_thread *threads, uint32_t count,
-		     const enum pool_role *roles, struct why_standstill *standstill)
+		     const struct pool_member *members, uint32_t count)
 {
-	const struct why_live_thread *first = NULL;
+	struct why_standstill standstill = {.threads = 0};
+	const struct pool_member *first = NULL;
 
 	for (uint32_t i = 0; i < count; i++) {
-		if (roles[i] != ROLE_STUCK)
+		if (members[i].role != ROLE_STUCK)
 			continue;
-		first = first ?: &threads[i];
-		hangs->waits.data[threads[i].wait].stuck = true;
-		standstill->threads += is_like(model, first, &threads[i]);
+		first = first ?: &members[i];
+		hangs->waits.data[members[i].thread->wait].stuck = true;
+		standstill.threads += is_like(model, first, &members[i]);
 	}
-	standstill->thread = first->thread;
-	standstill->of = standstill->threads;
+	standstill.pool = first->row->text;
+	standstill.thread = first->thread->thread;
+	standstill.of = standstill.threads;
 	if (hangs->standstills.len) {
 		const struct why_standstill *last =
 			&hangs->standstills.data[hangs->standstills.len - 1];
 
-		hangs->standstills.len -= model->threads.data[last->thread].pid ==
-					  model->threads.data[first->thread].pid;
+		hangs->standstills.len -=
+			model->threads.data[last->thread].pid == first->thread->pid;
 	}
-	vec_add(&hangs->standstills, *standstill);
+	vec_add(&hangs->standstills, standstill);
 }
 
 void why_pool_examine(struct why_hangs *hangs, const struct model *model, struct stack_names *names,
 		      const struct why_live_thread *threads, uint32_t count)
 {
-	enum pool_role roles[THREADS_MAX];
-	struct why_standstill standstill = {.threads = 0};
+	struct pool_member members[THREADS_MAX];
+	bool stuck = false;
 
 	if (!names || count > THREADS_MAX)
 		return;
 	for (uint32_t i = 0; i < count; i++) {
-		const struct why_pool_row *row = NULL;
+		struct pool_member *member = &members[i];
 
-		roles[i] = role_of(hangs, model, names, &threads[i], &row);
-		if (roles[i] == ROLE_MAY_END)
+		*member = (struct pool_member){.thread = &threads[i]};
+		member->role = role_of(hangs, model, names, member->thread, &member->row);
+		if (member->role == ROLE_MAY_END)
 			return;
-		if (roles[i] == ROLE_STUCK && !standstill.pool)
-			standstill.pool = row->text;
+		stuck |= member->role == ROLE_STUCK;
 	}
-	if (standstill.pool && !has_idle(model, threads, count, roles))
-		pool_add(hangs, model, threads, count, roles, &standstill);
+	if (stuck && !has_idle(model, members, count))
+		pool_add(hangs, model, members, count);
 }

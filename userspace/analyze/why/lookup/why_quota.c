@@ -23,6 +23,10 @@
 #define SWITCHES_MAX 4096
 #define PERIODS_MAX 16u
 #define NAMED_MAX 3
+/* Limit of the processes of a cgroup that are not traced. As many are recorded. */
+#define OUTSIDE_MAX 8
+/* How long they ran in fewer periods says little about one. */
+#define OUTSIDE_PERIODS 5
 
 static uint64_t process_of(const struct model *model, uint32_t thread)
 {
@@ -96,7 +100,7 @@ void why_quota_init(struct why_walk *walk)
 {
 	const struct model *model = walk->model;
 	struct why_quota_user *users;
-	size_t kept = 0;
+	size_t kept = 0, outside = 0;
 
 	for (size_t i = 0; i < model->quotas.len; i++) {
 		const struct model_quota *quota = &model->quotas.data[i];
@@ -111,10 +115,15 @@ void why_quota_init(struct why_walk *walk)
 	users = walk->quota_users.data;
 	if (walk->quota_users.len)
 		qsort(users, walk->quota_users.len, sizeof(*users), by_cgroup);
-	for (size_t i = 0; i < walk->quota_users.len; i++)
-		if (!kept || users[kept - 1].cgroup != users[i].cgroup ||
-		    users[kept - 1].thread != users[i].thread)
-			users[kept++] = users[i];
+	for (size_t i = 0; i < walk->quota_users.len; i++) {
+		bool first = !kept || users[kept - 1].cgroup != users[i].cgroup;
+
+		outside = first ? 0 : outside;
+		if ((!first && users[kept - 1].thread == users[i].thread) ||
+		    (users[i].outside_ns && outside++ >= OUTSIDE_MAX))
+			continue;
+		users[kept++] = users[i];
+	}
 	walk->quota_users.len = kept;
 }
 
@@ -230,6 +239,7 @@ static struct outside outside_named(const struct why_walk *walk, const struct pe
 	for (size_t i = 0; i < period->count; i++) {
 		const struct why_quota_user *user = &period->users[i];
 
+		walk->why->searched++;
 		if (!user->outside_ns || walk->model->threads.data[user->thread].comm != comm)
 			continue;
 		named.count++;
@@ -250,7 +260,8 @@ static struct outside outside_most(const struct why_walk *walk, const struct mod
 				(double)quota->period_ns;
 		struct outside named = {0};
 
-		if (user->outside_ns)
+		if (user->outside_ns &&
+		    user->outside_ms * 1000000ull / OUTSIDE_PERIODS >= quota->period_ns)
 			named = outside_named(walk, period,
 					      walk->model->threads.data[user->thread].comm);
 		if (named.longest == user && (double)named.ns >= may_ns / 2)
