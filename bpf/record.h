@@ -516,20 +516,19 @@ struct waffle_rec_memory {
 #define WAFFLE_MEMORY_STALL 2u
 #define WAFFLE_MEMORY_OLD 4u /* the cgroup is one of cgroup v1 */
 
-/* A limit of the cgroup of process rec.tid, or of one above that; or its cgroup that can be frozen,
- * with limit and dev 0; or its limit of descriptors, with cgroup and dev 0; or what the last five
- * kinds say. Userspace makes this record. */
+/* A limit of the thread or process rec.tid, of its cgroup or of one above that: `kind` says which.
+ * What it does not need is 0. Userspace makes this record. */
 struct waffle_rec_io_limit {
 	struct waffle_rec rec;
 	__u64 cgroup; /* inode of its directory */
 	__u64 limit;  /* bytes or requests a second; or what the kind says */
-	__u32 dev;    /* the disk */
+	__u32 dev;    /* the disk; or what the kind says */
 	__u32 kind;   /* WAFFLE_IO_LIMIT_* */
 };
 #define WAFFLE_IO_LIMIT_WRITES 1u  /* otherwise of reads */
 #define WAFFLE_IO_LIMIT_COUNT 2u   /* requests, otherwise bytes */
 #define WAFFLE_IO_LIMIT_OLD 4u     /* of cgroup v1: blkio.throttle.*; otherwise io.max */
-#define WAFFLE_IO_LIMIT_FREEZER 8u /* no limit: the cgroup has a freezer */
+#define WAFFLE_IO_LIMIT_FREEZER 8u /* no limit: the cgroup can be frozen */
 /* As many descriptors as it may have are open at rec.ts (RLIMIT_NOFILE). */
 #define WAFFLE_IO_LIMIT_DESCRIPTORS 16u
 /* At rec.ts the cgroup has as many processes and threads as it may: `limit` (pids.max). */
@@ -538,7 +537,7 @@ struct waffle_rec_io_limit {
  * the lowest of them; cgroup is 0. */
 #define WAFFLE_IO_LIMIT_CPUS 64u
 /* No limit: process rec.tid ran for `limit` ns of the `dev` ms before rec.ts. The cgroup throttled
- * a traced thread; the process is in it or in one below that. */
+ * a traced thread; at rec.ts the process is in it or in one below that. */
 #define WAFFLE_IO_LIMIT_CPU_USER 128u
 /* At rec.ts the thread rec.tid is one that others go before: its nice value is `limit`, above 0, or
  * its policy `dev` is SCHED_IDLE. cgroup is 0. */

@@ -244,9 +244,9 @@ static void read_descriptors(const uint8_t *data, size_t size)
 	require(process_tracer(FAKE_PID) >= 0);
 	if (block_device_name(small, sizeof(small), key.dev))
 		require(is_text(small, sizeof(small)) && !strncmp(small, "/dev/", 5));
-	if (cgroup_path(small, sizeof(small), FAKE_PID, key.ino))
+	if (cgroup_path(small, sizeof(small), FAKE_PID, key.ino, "cpu"))
 		require(is_text(small, sizeof(small)));
-	if (cgroup_path(found.name, sizeof(found.name), FAKE_PID, key.ino))
+	if (cgroup_path(found.name, sizeof(found.name), FAKE_PID, key.ino, "pids"))
 		require(is_text(found.name, sizeof(found.name)));
 }
 

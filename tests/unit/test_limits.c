@@ -17,7 +17,7 @@ static uint64_t now_ns = 1;
 static unsigned searches;
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
-bool __wrap_cgroup_path(char *path, size_t size, pid_t tid, uint64_t ino);
+bool __wrap_cgroup_path(char *path, size_t size, pid_t tid, uint64_t ino, const char *controller);
 bool __wrap_cgroup_memory_user(struct cgroup_user *user, const char *path);
 size_t __wrap_cgroup_io_limits(pid_t pid, struct cgroup_io_limit *limits, size_t max);
 
@@ -29,9 +29,9 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 	return 0;
 }
 
-bool __wrap_cgroup_path(char *path, size_t size, pid_t tid, uint64_t ino)
+bool __wrap_cgroup_path(char *path, size_t size, pid_t tid, uint64_t ino, const char *controller)
 {
-	(void)tid, (void)ino;
+	(void)tid, (void)ino, (void)controller;
 	return snprintf(path, size, "/") == 1;
 }
 

@@ -54,7 +54,36 @@ static void test_a_cgroup_without_room_for_its_path_is_not_found(void **state)
 
 	(void)state;
 	files_are(tables, strlen(tables));
-	assert_false(cgroup_path(path, sizeof(path), FAKE_PID, 1));
+	assert_false(cgroup_path(path, sizeof(path), FAKE_PID, 1, "cpu"));
+}
+
+/* The folders of both hierarchies have one inode here. */
+static void test_a_cgroup_is_found_in_the_hierarchy_of_its_controller(void **state)
+{
+	char folder[] = "/tmp/waffle-test-cgroup-XXXXXX", link[64], path[64], tables[512];
+	char expected[80];
+	struct stat info;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	assert_int_equal(stat(folder, &info), 0);
+	snprintf(link, sizeof(link), "%s-link", folder);
+	assert_int_equal(symlink(folder, link), 0);
+	snprintf(tables, sizeof(tables),
+		 "30 25 0:26 / %s rw - cgroup cgroup rw,pids\n"
+		 "31 25 0:27 / %s rw - cgroup cgroup rw,cpu,cpuacct\n"
+		 "5:pids:/\n4:cpu,cpuacct:/\n",
+		 folder, link);
+	files_are(tables, strlen(tables));
+	assert_true(cgroup_path(path, sizeof(path), FAKE_PID, info.st_ino, "cpu"));
+	snprintf(expected, sizeof(expected), "%s/", link);
+	assert_string_equal(path, expected);
+	assert_true(cgroup_path(path, sizeof(path), FAKE_PID, info.st_ino, "pids"));
+	snprintf(expected, sizeof(expected), "%s/", folder);
+	assert_string_equal(path, expected);
+	assert_false(cgroup_path(path, sizeof(path), FAKE_PID, info.st_ino, "memory"));
+	assert_int_equal(unlink(link), 0);
+	assert_int_equal(rmdir(folder), 0);
 }
 
 /* How many limits are found if the process's cgroup has this path, and `mount` holds the mount. */
@@ -445,6 +474,8 @@ int main(void)
 		cmocka_unit_test_teardown(test_a_cgroup_without_room_for_its_path_is_not_found,
 					  files_end),
 		cmocka_unit_test_teardown(test_a_cgroup_above_the_mount_is_not_looked_for,
+					  files_end),
+		cmocka_unit_test_teardown(test_a_cgroup_is_found_in_the_hierarchy_of_its_controller,
 					  files_end),
 		cmocka_unit_test_teardown(test_limits_of_both_versions_of_cgroups_are_told_apart,
 					  files_end),

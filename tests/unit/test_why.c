@@ -252,8 +252,13 @@ static void test_a_preempted_thread_is_behind_those_who_ran(void **state)
 	done(&capture, why);
 }
 
-static void test_throttled_time_is_the_quotas(void **state)
+/* Of the cgroups whose folders have one inode, that with the controller has throttled the thread.
+ */
+static void check_throttled_by(const char *detail, const char *name)
 {
+	const struct store_object cgroup = {
+		.ino = 77, .name = "/sys/fs/cgroup/app", .detail = detail};
+	struct error err = ERROR_INIT;
 	struct capture capture;
 	struct why *why;
 	struct waffle_rec_quota quota = {.rec = {61000, A, WAFFLE_REC_QUOTA, 0},
@@ -262,8 +267,8 @@ static void test_throttled_time_is_the_quotas(void **state)
 					 .quota_ns = 10,
 					 .period_ns = 50};
 
-	(void)state;
 	begin(&capture);
+	capture_must(store_writer_add_object(capture.writer, &cgroup, &err), err);
 	capture_span(&capture, 1000, A, 0xa1);
 	turn(&capture, (struct turn){.ts = 11000, .prev = A, .next = B});
 	turn(&capture, (struct turn){.ts = 61000, .prev = B, .next = A});
@@ -271,9 +276,17 @@ static void test_throttled_time_is_the_quotas(void **state)
 	capture_end(&capture, 101000, A, 0xa1);
 	why = ask(&capture, END_TS, &(struct why_query){0});
 	check_cause(why, 1, WHY_CPU_QUOTA, WHY_GRADE_CERTAIN, A, 45000);
-	assert_string_equal(strtab_get(why->texts, part_at(why, 1)->object), "cgroup 77");
+	assert_string_equal(strtab_get(why->texts, part_at(why, 1)->object), name);
 	check_cause(why, 2, WHY_CPU_CONTENTION, WHY_GRADE_CERTAIN, B, 5000);
 	done(&capture, why);
+}
+
+static void test_throttled_time_is_the_quotas(void **state)
+{
+	(void)state;
+	check_throttled_by("cgroup pids", "cgroup 77");
+	check_throttled_by("cgroup cpu", "/sys/fs/cgroup/app");
+	check_throttled_by("cgroup", "/sys/fs/cgroup/app"); /* of an older version */
 }
 
 /* Process `tid` ran `ran_us` of the last 10 ms in the cgroup, in which it may use 4 ms; 1: of the
@@ -368,6 +381,10 @@ static void test_a_quota_that_other_processes_used_is_theirs(void **state)
 		 "about 70.0 us, in the capture mostly hog (31)"},
 		{{{31, 900, "w"}, {32, 1000, "w"}, {33, 800, "w"}}, 32, "mostly w (32) and 2 more"},
 		{{{31, 1900, "hog"}, {32, 400, "small"}}, 0, "about 70.0 us"}, /* less than half */
+		{{{31, 9000, "hog"}}, 0, "about 70.0 us"}, /* it ran in another cgroup as well */
+		{{{31, 2500, "x"}, {32, 2000, "y"}, {33, 2000, "y"}},
+		 32,
+		 "mostly y (32) and 1 more"},
 		{{{A, 2500, "a"}}, 0, "about 70.0 us"}, /* the traced one, at another time */
 		{{{31, 1, "hog"}}, 0, "about 70.0 us"}, /* in less than a millisecond */
 	};

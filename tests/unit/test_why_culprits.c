@@ -1046,22 +1046,22 @@ static void test_a_process_whose_cgroup_has_all_its_processes_says_so(void **sta
 					    .kind = WAFFLE_IO_LIMIT_PIDS};
 
 	(void)state;
-	for (int is_known = 0; is_known < 2; is_known++) {
+	for (int i = 0; i < 3; i++) {
+		/* Of another hierarchy, of this one, and of an older version of waffle-bpf. */
+		static const char *const details[] = {"cgroup cpu", "cgroup pids", "cgroup"};
 		struct store_object cgroup = {
-			.ino = 7, .name = "/sys/fs/cgroup/jobs", .detail = "cgroup"};
+			.ino = 7, .name = "/sys/fs/cgroup/jobs", .detail = details[i]};
 		struct error err = ERROR_INIT;
 		struct capture capture;
 		struct why *why;
 
 		begin(&capture);
 		named_as(&capture, CAPTURE_PID, CAPTURE_PID, "server", WAFFLE_TASK_TRACED_FLAG);
-		if (is_known)
-			capture_must(store_writer_add_object(capture.writer, &cgroup, &err), err);
+		capture_must(store_writer_add_object(capture.writer, &cgroup, &err), err);
 		capture_end(&capture, 8000, 11, 1);
 		capture_add(&capture, &limit);
 		why = ask_span(&capture, 9000);
-		check_why_text(
-			why, is_known ? "server (10) is in cgroup /sys/fs/cgroup/jobs, which has "
+		check_why_text(why, i ? "server (10) is in cgroup /sys/fs/cgroup/jobs, which has "
 					"all 16 processes and threads that it may have (pids.max): "
 					"fork(), clone() and the like fail with EAGAIN\n"
 				      : "server (10) is in a cgroup, which has all 16 processes");

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "target/process/descriptors.h"
 #include "util/memory.h"
 #include "util/search.h"
 
@@ -51,7 +52,8 @@ const char *impaired_cgroup(const struct model *model, const struct impaired *im
 
 	for (uint32_t i = 1; (object = store_reader_object(model->reader, i)); i++)
 		if (!object->dev && object->ino == impaired->pids_cgroup &&
-		    !strcmp(object->detail, "cgroup"))
+		    (!strcmp(object->detail, DESCRIPTOR_CGROUP " pids") ||
+		     !strcmp(object->detail, DESCRIPTOR_CGROUP)))
 			return object->name;
 	return NULL;
 }

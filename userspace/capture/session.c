@@ -128,6 +128,11 @@ static int state_store(const struct waffle_rec *rec, void *arg)
 	return stages_pass(&session->stages, &state.rec);
 }
 
+static bool is_recorded(pid_t pid, void *arg)
+{
+	return target_find(arg, pid);
+}
+
 static int last_pass(struct waffle_rec *rec, void *arg)
 {
 	struct session *session = arg;
@@ -459,8 +464,8 @@ static int finish(struct session *session)
 			 ?: open_spans_deliver(session);
 	if (!result && session_wants_sched(session->options) && !session->full)
 		result = enrich_pipes(session->enrich, session->err)
-				 ?: enrich_last_each(session->enrich, session->end_ts, last_pass,
-						     session)
+				 ?: enrich_last_each(session->enrich, session->end_ts,
+						     is_recorded, last_pass, session)
 				 ?: targets_pass_limits(session, last_pass, session)
 				 ?: targets_name_peers(session, true);
 	result = result ?: address_spaces_finish(session->spaces, session->err);

@@ -150,6 +150,8 @@ struct limit_pass {
 	int (*pass)(struct waffle_rec *rec, void *arg);
 	void *arg;
 	uint64_t ts, until_ns;
+	long online; /* CPUs */
+	bool cut;    /* the time was too short for all threads of a process */
 };
 
 static int limit_pass(const struct limit_pass *to, pid_t tid, const struct cgroup_io_limit *limit)
@@ -165,7 +167,7 @@ static int limit_pass(const struct limit_pass *to, pid_t tid, const struct cgrou
 }
 
 /* The threads that may not run on all CPUs, or that others go before. */
-static int threads_pass(const struct limit_pass *to, pid_t pid)
+static int threads_pass(struct limit_pass *to, pid_t pid)
 {
 	struct cgroup_io_limit cpus = {.kind = WAFFLE_IO_LIMIT_CPUS};
 	struct cgroup_io_limit nice = {.kind = WAFFLE_IO_LIMIT_NICE};
@@ -176,11 +178,13 @@ static int threads_pass(const struct limit_pass *to, pid_t pid)
 
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	threads = opendir(path);
-	while (threads && !result && (entry = readdir(threads)) &&
-	       clock_monotonic_ns() < to->until_ns) {
+	while (threads && !result && (entry = readdir(threads))) {
 		pid_t tid = (pid_t)process_number(entry->d_name);
 
-		if (tid && cpus_are_limited(&cpus.limit, &cpus.dev, tid))
+		to->cut = clock_monotonic_ns() >= to->until_ns;
+		if (to->cut)
+			break;
+		if (tid && cpus_are_limited(&cpus.limit, &cpus.dev, tid, to->online))
 			result = limit_pass(to, tid, &cpus);
 		if (!result && tid && thread_is_nice(&nice.limit, &nice.dev, tid))
 			result = limit_pass(to, tid, &nice);
@@ -190,7 +194,7 @@ static int threads_pass(const struct limit_pass *to, pid_t pid)
 	return result;
 }
 
-static int target_limits_pass(const struct limit_pass *to, pid_t pid)
+static int target_limits_pass(struct limit_pass *to, pid_t pid)
 {
 	struct cgroup_io_limit files = {.kind = WAFFLE_IO_LIMIT_DESCRIPTORS}, pids, weight;
 	int result = 0;
@@ -207,20 +211,25 @@ static int target_limits_pass(const struct limit_pass *to, pid_t pid)
 int targets_pass_limits(struct session *session, int (*pass)(struct waffle_rec *rec, void *arg),
 			void *arg)
 {
-	struct limit_pass to = {pass, arg, session->end_ts, clock_monotonic_ns() + LIMITS_NS};
+	struct limit_pass to = {
+		.pass = pass,
+		.arg = arg,
+		.ts = session->end_ts,
+		.until_ns = clock_monotonic_ns() + LIMITS_NS,
+		.online = sysconf(_SC_NPROCESSORS_ONLN),
+	};
 	char line[160];
 	int result = 0;
 
-	for (size_t i = 0; i < session->targets.len && !result; i++) {
-		if (clock_monotonic_ns() >= to.until_ns) {
-			snprintf(line, sizeof(line),
-				 "the time was too short to look in more than %zu of %zu processes "
-				 "for limits that they have reached",
-				 i, session->targets.len);
-			session_notify(session, line);
-			break;
-		}
+	for (size_t i = 0; i < session->targets.len && !result && !to.cut; i++) {
 		result = target_limits_pass(&to, session->targets.data[i].pid);
+		if (!to.cut)
+			continue;
+		snprintf(line, sizeof(line),
+			 "the time was too short to look in more than %zu of %zu processes for "
+			 "what limits them",
+			 i, session->targets.len);
+		session_notify(session, line);
 	}
 	return result;
 }

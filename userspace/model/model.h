@@ -270,7 +270,7 @@ struct model_memory {
 };
 
 /* How much of a disk the cgroup of the thread's process may use, or another limit of a thread or
- * its process: struct waffle_rec_io_limit. */
+ * its process: struct waffle_rec_io_limit. `pid`: the thread's number, for limits of a thread. */
 struct model_io_limit {
 	uint64_t cgroup, limit; /* limit: bytes or requests a second, or what `kind` says */
 	uint32_t pid, dev, kind;

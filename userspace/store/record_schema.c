@@ -236,8 +236,9 @@ static const struct record_field io_limit_fields[] = {
 	      "blkio.throttle, otherwise of io.max; 8: no limit, but the cgroup can be frozen; "
 	      "16: all descriptors that the process may have are open; 32: the cgroup has all "
 	      "processes and threads that it may have; 64: the thread `tid` may not run on all "
-	      "CPUs; 128: no limit, but so long the process ran in that time before `ts`, in a "
-	      "cgroup that throttled a traced thread; 256: the thread `tid` has a nice value above "
+	      "CPUs; 128: no limit, but so long the process ran in that time before `ts`, and it "
+	      "is in a cgroup that throttled a traced thread; 256: the thread `tid` has a nice "
+	      "value above "
 	      "0, or the policy SCHED_IDLE; 512: the cgroup has a lower cpu.weight, or with 4 "
 	      "cpu.shares, than the default"),
 };
@@ -391,8 +392,10 @@ const struct record_kind record_kinds[] = {
 				    "`tid` is back on a CPU after an uninterruptible wait. Its "
 				    "cgroup, or one above that, uses all of its memory."),
 	[WAFFLE_REC_IO_LIMIT] = WORDS(io_limit, COUNT,
-				      "A limit of the cgroup of process `tid`, or of one above "
-				      "that, as of the process's first wait for a disk."),
+				      "A limit of the thread or process `tid`, of its cgroup or "
+				      "of one above that. Those of disks, and flag 8, are as of "
+				      "the process's first wait for a disk; the others are as of "
+				      "the end of the capture."),
 	[WAFFLE_REC_LOCK_REFUSAL] =
 		WORDS(lock_refusal, WAITS,
 		      "`tid` tried to lock a file and did not want to wait. The kernel refused, "

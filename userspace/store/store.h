@@ -82,7 +82,7 @@ struct store_object {
 	uint32_t pid;     /* process in which it was seen as a descriptor or address */
 	const char *name; /* "/data/shard-7", "pipe:[123]", "socket:[45]", "anon_inode:[timerfd]" */
 	/* `detail`: the endpoints of a socket, "tcp 10.0.0.1:80 -> 10.0.0.2:5000"; the type of a
-	 * file system, "ext4"; what an epoll instance watches; else "". */
+	 * file system, "ext4"; "cgroup cpu"; what an epoll instance watches; else "". */
 	const char *detail;
 };
 

@@ -115,16 +115,17 @@ struct why_object_text {
 #define WHY_OBJECT_TEXT_BITS 8
 
 /* A throttled thread and a cgroup that it was throttled by; or the main thread of another process
- * in that. */
+ * in that, which stands for all of its name. */
 struct why_quota_user {
 	uint64_t cgroup;
 	uint32_t thread;
 	/* It was never throttled itself, but all throttled threads of its process were by that. */
 	bool maybe;
 	uint64_t ran_ns; /* scratch: in the period that is examined */
-	/* The other process: it ran outside_ns of outside_ms. Otherwise 0. */
-	uint64_t outside_ns;
-	uint32_t outside_ms;
+	/* Other processes of its name: they ran outside_ns of outside_ms, and this one longest_ns,
+	 * which is the most. Otherwise 0. */
+	uint64_t outside_ns, longest_ns;
+	uint32_t outside_ms, outside_count;
 };
 
 /* A request of a Go program, which is known to be the client, and its answer: meanwhile, a
@@ -203,7 +204,7 @@ struct why_walk {
 	bool pool_times_known;
 	struct map managers;   /* thread → text of why_manager_text() */
 	struct map signals_to; /* thread → number of signals to it */
-	struct map cgroups;    /* inode → text */
+	struct keymap cgroups; /* inode and detail of an object → text */
 	struct map files; /* inode and device of a file without a name → object that has one */
 	struct why_object_text object_texts[1u << WHY_OBJECT_TEXT_BITS];
 	uint32_t *worker_texts; /* cache of why_worker_text(): of each thread; NULL: empty */

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "target/process/cgroup.h"
 #include "target/process/cpu_time.h"
@@ -12,7 +13,6 @@
 #include "util/vec.h"
 
 #define CGROUPS_MAX 8
-#define USERS_MAX 8           /* of a cgroup that are recorded */
 #define SEARCH_NS 20000000ull /* limit of reading the processes of a cgroup */
 
 struct user {
@@ -75,7 +75,7 @@ void cpu_users_throttled(struct cpu_users *users, uint64_t cgroup, uint32_t tid)
 	throttling = &users->cgroups.data[users->cgroups.len - 1];
 	throttling->begin_ns = clock_monotonic_ns();
 	throttling->boot_ns = clock_ns(CLOCK_BOOTTIME);
-	if (!cgroup_path(path, sizeof(path), (pid_t)tid, cgroup))
+	if (!cgroup_path(path, sizeof(path), (pid_t)tid, cgroup, "cpu"))
 		return;
 	throttling->path = strdup(path);
 	if (throttling->path)
@@ -86,9 +86,11 @@ void cpu_users_throttled(struct cpu_users *users, uint64_t cgroup, uint32_t tid)
 
 struct cpu_search {
 	const struct throttling *throttling;
-	uint64_t until_ns;
-	struct user longest[USERS_MAX]; /* the longest first; ran_ns: since the begin */
-	uint32_t count;
+	uint64_t ts, until_ns;
+	bool (*is_recorded)(pid_t pid, void *arg);
+	int (*pass)(struct waffle_rec *rec, void *arg);
+	void *arg;
+	int result; /* of `pass` */
 };
 
 /* How long a process had run when its cgroup throttled for the first time. False: unknown, as of
@@ -108,57 +110,53 @@ static bool ran_before(const struct throttling *throttling, const struct user *u
 	return user->time.start_ns > throttling->boot_ns;
 }
 
+static int user_pass(const struct cpu_search *search, const struct user *user, uint64_t ran_ns)
+{
+	const struct throttling *throttling = search->throttling;
+	uint64_t ms = (clock_monotonic_ns() - throttling->begin_ns) / 1000000;
+	struct waffle_rec_task task = {
+		.rec = {.ts = search->ts, .tid = user->pid, .kind = WAFFLE_REC_TASK},
+		.tgid = user->pid};
+	struct waffle_rec_io_limit rec = {
+		.rec = {.ts = search->ts, .tid = user->pid, .kind = WAFFLE_REC_IO_LIMIT},
+		.cgroup = throttling->cgroup,
+		.limit = ran_ns,
+		.dev = ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX,
+		.kind = WAFFLE_IO_LIMIT_CPU_USER};
+
+	process_comm((pid_t)user->pid, task.comm);
+	return search->pass(&task.rec, search->arg) ?: search->pass(&rec.rec, search->arg);
+}
+
 static void user_look(pid_t pid, void *arg)
 {
 	struct cpu_search *search = arg;
 	struct user user = {.pid = (uint32_t)pid};
 	uint64_t before_ns;
-	uint32_t at;
 
-	if (clock_monotonic_ns() >= search->until_ns || !process_cpu_time(&user.time, pid) ||
+	if (search->result || clock_monotonic_ns() >= search->until_ns ||
+	    search->is_recorded(pid, search->arg) || !process_cpu_time(&user.time, pid) ||
 	    !ran_before(search->throttling, &user, &before_ns) || user.time.ran_ns <= before_ns)
 		return;
-	user.time.ran_ns -= before_ns;
-	if (search->count < USERS_MAX)
-		search->count++;
-	else if (search->longest[USERS_MAX - 1].time.ran_ns >= user.time.ran_ns)
-		return;
-	for (at = search->count - 1; at && search->longest[at - 1].time.ran_ns < user.time.ran_ns;
-	     at--)
-		search->longest[at] = search->longest[at - 1];
-	search->longest[at] = user;
+	search->result = user_pass(search, &user, user.time.ran_ns - before_ns);
 }
 
-static int user_pass(const struct throttling *throttling, const struct user *user, uint64_t ts,
-		     int (*pass)(struct waffle_rec *rec, void *arg), void *arg)
-{
-	uint64_t ms = (clock_monotonic_ns() - throttling->begin_ns) / 1000000;
-	struct waffle_rec_task task = {.rec = {.ts = ts, .tid = user->pid, .kind = WAFFLE_REC_TASK},
-				       .tgid = user->pid};
-	struct waffle_rec_io_limit rec = {
-		.rec = {.ts = ts, .tid = user->pid, .kind = WAFFLE_REC_IO_LIMIT},
-		.cgroup = throttling->cgroup,
-		.limit = user->time.ran_ns,
-		.dev = ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX,
-		.kind = WAFFLE_IO_LIMIT_CPU_USER};
-
-	process_comm((pid_t)user->pid, task.comm);
-	return pass(&task.rec, arg) ?: pass(&rec.rec, arg);
-}
-
-int cpu_users_each(struct cpu_users *users, uint64_t ts,
+int cpu_users_each(struct cpu_users *users, uint64_t ts, bool (*is_recorded)(pid_t pid, void *arg),
 		   int (*pass)(struct waffle_rec *rec, void *arg), void *arg)
 {
-	int result = 0;
+	struct cpu_search search = {.ts = ts, .is_recorded = is_recorded, .pass = pass, .arg = arg};
 
-	for (size_t i = 0; i < users->cgroups.len; i++) {
-		struct cpu_search search = {.throttling = &users->cgroups.data[i],
-					    .until_ns = clock_monotonic_ns() + SEARCH_NS};
+	for (size_t i = 0; i < users->cgroups.len && !search.result; i++) {
+		const struct throttling *throttling = &users->cgroups.data[i];
+		struct stat info;
 
-		if (search.throttling->path)
-			cgroup_processes_each(search.throttling->path, user_look, &search);
-		for (uint32_t k = 0; k < search.count && !result; k++)
-			result = user_pass(search.throttling, &search.longest[k], ts, pass, arg);
+		/* Another cgroup may have its path by now. */
+		if (!throttling->path || stat(throttling->path, &info) ||
+		    info.st_ino != throttling->cgroup)
+			continue;
+		search.throttling = throttling;
+		search.until_ns = clock_monotonic_ns() + SEARCH_NS;
+		cgroup_processes_each(throttling->path, user_look, &search);
 	}
-	return result;
+	return search.result;
 }

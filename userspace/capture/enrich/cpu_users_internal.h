@@ -8,7 +8,9 @@
 #ifndef WAFFLE_CAPTURE_ENRICH_CPU_USERS_INTERNAL_H
 #define WAFFLE_CAPTURE_ENRICH_CPU_USERS_INTERNAL_H
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "bpf/record.h"
 
@@ -20,9 +22,9 @@ void cpu_users_close(struct cpu_users *users);
 
 /* A cgroup has throttled a thread of it, or of one below it. */
 void cpu_users_throttled(struct cpu_users *users, uint64_t cgroup, uint32_t tid);
-/* Passes on records of the processes of each of these cgroups that have run longest since. A
- * non-zero return of `pass` stops, and is returned. */
-int cpu_users_each(struct cpu_users *users, uint64_t ts,
+/* Passes on records of the processes of each of these cgroups that have run since, except those
+ * that are recorded themselves. A non-zero return of `pass` stops, and is returned. */
+int cpu_users_each(struct cpu_users *users, uint64_t ts, bool (*is_recorded)(pid_t pid, void *arg),
 		   int (*pass)(struct waffle_rec *rec, void *arg), void *arg);
 
 #endif

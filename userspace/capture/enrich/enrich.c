@@ -160,6 +160,16 @@ static bool may_be_for_disk(const struct waffle_rec_wait *wait)
 	       (file && !memcmp(&wait->address, "[io_uring]", sizeof(wait->address)));
 }
 
+/* The controller of a cgroup with a limit (WAFFLE_IO_LIMIT_*). */
+static const char *controller_of(uint32_t kind)
+{
+	if (kind & WAFFLE_IO_LIMIT_PIDS)
+		return "pids";
+	if (kind & WAFFLE_IO_LIMIT_WEIGHT)
+		return "cpu";
+	return kind & WAFFLE_IO_LIMIT_FREEZER ? "freezer" : "blkio";
+}
+
 /* Reads the limits of disks of the process that waited, and names their cgroups. */
 static int disk_limits_read(struct enrich *enrich, const struct waffle_rec_wait *wait,
 			    struct error *err)
@@ -171,7 +181,8 @@ static int disk_limits_read(struct enrich *enrich, const struct waffle_rec_wait 
 	int64_t number = 0;
 
 	for (size_t i = 0; i < count && number >= 0; i++)
-		number = object_names_cgroup(enrich->objects, (pid_t)pid, found[i].cgroup, err);
+		number = object_names_cgroup(enrich->objects, (pid_t)pid, found[i].cgroup,
+					     controller_of(found[i].kind), err);
 	return number < 0 ? (int)number : 0;
 }
 
@@ -214,14 +225,16 @@ static int64_t memory_object(struct enrich *enrich, struct waffle_rec_memory *me
 			     struct error *err)
 {
 	limits_memory(enrich->limits, memory);
-	return object_names_cgroup(enrich->objects, (pid_t)memory->rec.tid, memory->cgroup, err);
+	return object_names_cgroup(enrich->objects, (pid_t)memory->rec.tid, memory->cgroup,
+				   "memory", err);
 }
 
 static int64_t quota_object(struct enrich *enrich, const struct waffle_rec_quota *quota,
 			    struct error *err)
 {
 	cpu_users_throttled(enrich->cpu_users, quota->cgroup, quota->rec.tid);
-	return object_names_cgroup(enrich->objects, (pid_t)quota->rec.tid, quota->cgroup, err);
+	return object_names_cgroup(enrich->objects, (pid_t)quota->rec.tid, quota->cgroup, "cpu",
+				   err);
 }
 
 /* The others were named before: disk_limits_read(). */
@@ -230,7 +243,7 @@ static int64_t limit_object(struct enrich *enrich, const struct waffle_rec_io_li
 {
 	return limit->kind & (WAFFLE_IO_LIMIT_PIDS | WAFFLE_IO_LIMIT_WEIGHT)
 		       ? object_names_cgroup(enrich->objects, (pid_t)limit->rec.tid, limit->cgroup,
-					     err)
+					     controller_of(limit->kind), err)
 		       : 0;
 }
 
@@ -488,11 +501,13 @@ int enrich_pipes(struct enrich *enrich, struct error *err)
 }
 
 int enrich_last_each(struct enrich *enrich, uint64_t end_ts,
+		     bool (*is_recorded)(pid_t pid, void *arg),
 		     int (*pass)(struct waffle_rec *rec, void *arg), void *arg)
 {
 	return open_waits_each(enrich->open_waits, pass, arg)
 		       ?: limits_each(enrich->limits, end_ts, pass, arg)
-			       ?: cpu_users_each(enrich->cpu_users, end_ts, pass, arg);
+			       ?: cpu_users_each(enrich->cpu_users, end_ts, is_recorded, pass,
+						 arg);
 }
 
 /* ---- files and processes ---- */

@@ -85,6 +85,7 @@ void enrich_peers_again(struct enrich *enrich);
 /* Names the processes at the other ends of the pipes of waits that go on. */
 int enrich_pipes(struct enrich *enrich, struct error *err);
 int enrich_last_each(struct enrich *enrich, uint64_t end_ts,
+		     bool (*is_recorded)(pid_t pid, void *arg),
 		     int (*pass)(struct waffle_rec *rec, void *arg), void *arg);
 
 /* Number of recorded stacks (of waits, wake-ups, spans and events) that are not in the file. The

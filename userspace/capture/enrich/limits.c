@@ -73,7 +73,7 @@ static void user_find(struct limits *limits, struct memory_row *row, uint32_t ti
 	uint64_t begin_ns = clock_monotonic_ns(), end_ns;
 	char path[PATH_MAX];
 
-	if (!cgroup_path(path, sizeof(path), (pid_t)tid, row->cgroup) ||
+	if (!cgroup_path(path, sizeof(path), (pid_t)tid, row->cgroup, "memory") ||
 	    !cgroup_memory_user(&row->user, path))
 		row->user = (struct cgroup_user){0};
 	end_ns = clock_monotonic_ns();

@@ -45,7 +45,8 @@ enum object_kind {
 
 struct object_row {
 	struct file_key key;
-	/* For objects known by their descriptor only, else 0; see also resent_row(). */
+	/* For objects known by their descriptor only, else 0; see also resent_row() and
+	 * object_names_cgroup(). */
 	uint32_t pid, fd;
 	uint32_t number;
 	uint64_t name_hash;
@@ -613,15 +614,18 @@ int64_t object_names_device(struct object_names *names, uint32_t dev, struct err
 			  err);
 }
 
-int64_t object_names_cgroup(struct object_names *names, pid_t tid, uint64_t ino, struct error *err)
+int64_t object_names_cgroup(struct object_names *names, pid_t tid, uint64_t ino,
+			    const char *controller, struct error *err)
 {
 	struct descriptor *found = &names->found;
-	struct object_row *row = row_get(names, &(struct file_key){.ino = ino}, 0, 0);
+	struct object_row *row = row_get(names, &(struct file_key){.ino = ino}, 0,
+					 (uint32_t)hash_text(HASH_BEGIN, controller));
 
 	if (!row || row->looked_ts)
 		return row ? row->number : 0;
-	strcpy(found->detail, "cgroup");
-	return named_once(names, row, cgroup_path(found->name, sizeof(found->name), tid, ino), err);
+	snprintf(found->detail, sizeof(found->detail), DESCRIPTOR_CGROUP " %s", controller);
+	return named_once(names, row,
+			  cgroup_path(found->name, sizeof(found->name), tid, ino, controller), err);
 }
 
 /* Adds to what was found who holds the other end. */

@@ -41,9 +41,11 @@ int64_t object_names_among(struct object_names *names, pid_t pid, int fd,
  * greater if there are more. */
 int64_t object_names_polled(struct object_names *names, pid_t pid, const int *fds, uint32_t count,
 			    struct error *err);
-/* Block devices are objects without an inode; cgroups are objects without a device. */
+/* Block devices are objects without an inode; cgroups are objects without a device.
+ * `controller`: as of cgroup_path(); it is in the object's detail, "cgroup cpu". */
 int64_t object_names_device(struct object_names *names, uint32_t dev, struct error *err);
-int64_t object_names_cgroup(struct object_names *names, pid_t tid, uint64_t ino, struct error *err);
+int64_t object_names_cgroup(struct object_names *names, pid_t tid, uint64_t ino,
+			    const char *controller, struct error *err);
 /* Names the sockets at the other ends of the connections that threads waited for, if one of these
  * processes has them: a reader that is too slow may never have waited itself. Call it now and then,
  * and at the end of the capture. */

@@ -131,10 +131,10 @@ static bool has_inode(const char *path, const char *controllers, void *arg)
 	return !stat(path, &info) && info.st_ino == *ino;
 }
 
-bool cgroup_path(char *path, size_t size, pid_t tid, uint64_t ino)
+bool cgroup_path(char *path, size_t size, pid_t tid, uint64_t ino, const char *controller)
 {
 	/* It may be an ancestor, since limits are inherited. */
-	return folders_each(tid, NULL, path, size, has_inode, &ino);
+	return folders_each(tid, controller, path, size, has_inode, &ino);
 }
 
 /* ---- limits of disks ---- */

@@ -8,8 +8,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Path of the cgroup with inode `ino` among the cgroups of a thread, and those above them. */
-bool cgroup_path(char *path, size_t size, pid_t tid, uint64_t ino);
+/* Path of the cgroup with inode `ino` among the cgroups of a thread, and those above them: of
+ * version 2, and of the hierarchy of version 1 that has the controller, such as "cpu". The
+ * hierarchies of version 1 number their folders each on their own. */
+bool cgroup_path(char *path, size_t size, pid_t tid, uint64_t ino, const char *controller);
 
 /* How much of a disk a cgroup may use in a second, or that it can be frozen. */
 struct cgroup_io_limit {

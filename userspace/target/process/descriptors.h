@@ -39,6 +39,9 @@ struct descriptor {
 };
 
 #define DESCRIPTOR_FIFO "fifo"
+/* How the detail of a cgroup begins: "cgroup cpu" if it is named as one with that controller. In
+ * captures of older versions it is all of it. */
+#define DESCRIPTOR_CGROUP "cgroup"
 /* How the name of a file begins of which only the inode is known. */
 #define DESCRIPTOR_INODE "inode "
 /* The detail of an object in the capture that has its name, for waits before that was known. */

@@ -134,7 +134,8 @@ static uint32_t limits_text(struct why_walk *walk, const struct why_sum *sum, ui
 		glue = "; ";
 	if (limits.weight)
 		fprintf(out, "%sits cgroup %s has %s %" PRIu64 ", not %u", glue,
-			strtab_get(walk->why->texts, why_cgroup(walk, limits.weight->cgroup)),
+			strtab_get(walk->why->texts,
+				   why_cgroup(walk, limits.weight->cgroup, "cpu")),
 			old ? "cpu.shares" : "cpu.weight", limits.weight->limit, old ? 1024 : 100);
 	memory_require(!fclose(out));
 	number = strtab_put(walk->why->texts, text, len);

@@ -105,7 +105,7 @@ static void add_memory_limit(struct why_walk *walk, const struct model_memory *m
 
 	add(pressure, ", %s %s of %.256s used up", memory_limit_name(memory),
 	    units_format_bytes(limit, memory->limit_bytes),
-	    strtab_get(walk->why->texts, why_cgroup(walk, memory->cgroup)));
+	    strtab_get(walk->why->texts, why_cgroup(walk, memory->cgroup, "memory")));
 	if (memory->user_pid)
 		add(pressure, ", the most by %.16s (%u)",
 		    strtab_get(walk->model->strings, memory->user_comm),
@@ -387,7 +387,7 @@ static void add_io_limit(struct why_walk *walk, const struct model_io_limit *lim
 	char text[UNITS_TEXT];
 
 	add(pressure, ", and its cgroup %.256s is limited to %s%s %s a second (%s)",
-	    strtab_get(walk->why->texts, why_cgroup(walk, limit->cgroup)),
+	    strtab_get(walk->why->texts, why_cgroup(walk, limit->cgroup, "blkio")),
 	    count ? units_format_count(text, limit->limit) : units_format_bytes(text, limit->limit),
 	    count ? "" : " of", limit->kind & WAFFLE_IO_LIMIT_WRITES ? "writes" : "reads",
 	    limit_file(limit));

@@ -80,7 +80,8 @@ static uint32_t frozen_text(struct why_walk *walk, const struct why_blocked *blo
 		snprintf(whose, sizeof(whose), "%s%.16s (%u), whose", thawed ? "thawed " : "",
 			 model_thread_name(walk->model, thread), model_pid_real(walk->model, pid));
 	len = snprintf(text, sizeof(text), "%s cgroup %.400s%swas frozen", whose,
-		       cgroup ? strtab_get(walk->why->texts, why_cgroup(walk, cgroup)) : "",
+		       cgroup ? strtab_get(walk->why->texts, why_cgroup(walk, cgroup, "freezer"))
+			      : "",
 		       cgroup ? " " : "");
 	return strtab_put(walk->why->texts, text, (size_t)len);
 }

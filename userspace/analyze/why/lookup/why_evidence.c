@@ -188,19 +188,29 @@ size_t why_traced_of(const struct why_walk *walk, uint32_t pid)
 
 /* ---- set-up ---- */
 
+/* The key of a cgroup in walk->cgroups. `detail`: that of its object, such as "cgroup cpu". */
+static size_t cgroup_key(char key[64], uint64_t ino, const char *detail)
+{
+	return (size_t)snprintf(key, 64, "%" PRIu64 " %.32s", ino, detail);
+}
+
 /* The names of the cgroups; the first name of each counts. */
 static void find_cgroups(struct why_walk *walk)
 {
 	const struct store_object *object;
+	char key[64];
 	uint32_t text;
+	size_t len;
 
 	for (uint32_t i = 1; (object = store_reader_object(walk->model->reader, i)); i++) {
 		walk->why->searched++;
-		if (object->dev || strcmp(object->detail, "cgroup") != 0 ||
-		    map_get(&walk->cgroups, object->ino) != MAP_NONE)
+		if (object->dev || !text_begins(object->detail, DESCRIPTOR_CGROUP))
+			continue;
+		len = cgroup_key(key, object->ino, object->detail);
+		if (keymap_get(&walk->cgroups, key, len) != MAP_NONE)
 			continue;
 		text = strtab_put(walk->why->texts, object->name, strlen(object->name));
-		map_put(&walk->cgroups, object->ino, text);
+		keymap_put(&walk->cgroups, key, len, text);
 	}
 }
 
@@ -625,18 +635,24 @@ struct wait_facts why_facts_of(const struct why_walk *walk, uint32_t thread,
 	return facts;
 }
 
-uint32_t why_cgroup(struct why_walk *walk, uint64_t ino)
+uint32_t why_cgroup(struct why_walk *walk, uint64_t ino, const char *controller)
 {
-	uint32_t text = map_get(&walk->cgroups, ino);
-	char unnamed[48];
+	char key[64], detail[32], unnamed[48];
+	size_t key_len = cgroup_key(key, ino, DESCRIPTOR_CGROUP);
+	uint32_t text = keymap_get(&walk->cgroups, key, key_len);
 	int len;
 
+	if (text != MAP_NONE) /* of an older version of waffle-bpf */
+		return text;
+	snprintf(detail, sizeof(detail), DESCRIPTOR_CGROUP " %s", controller);
+	key_len = cgroup_key(key, ino, detail);
+	text = keymap_get(&walk->cgroups, key, key_len);
 	if (text != MAP_NONE)
 		return text;
 	len = snprintf(unnamed, sizeof(unnamed), "cgroup %" PRIu64,
 		       model_ino_real(walk->model, ino));
 	text = strtab_put(walk->why->texts, unnamed, (size_t)len);
-	map_put(&walk->cgroups, ino, text);
+	keymap_put(&walk->cgroups, key, key_len, text);
 	return text;
 }
 

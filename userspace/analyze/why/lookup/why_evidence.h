@@ -61,8 +61,9 @@ uint32_t why_worker_text(struct why_walk *walk, uint32_t thread);
  * its row. 0: another thread did, or it is unknown what it does. */
 uint32_t why_worker_of_wake(struct why_walk *walk, uint32_t thread, uint64_t ts,
 			    enum worker_for *what);
-/* The text of a cgroup by its inode number. */
-uint32_t why_cgroup(struct why_walk *walk, uint64_t ino);
+/* The text of a cgroup by its inode number, and the controller by which it was found: "cpu",
+ * "memory", "pids", "blkio" or "freezer". */
+uint32_t why_cgroup(struct why_walk *walk, uint64_t ino, const char *controller);
 /* The text of the file that is mapped at an address; 0: none. */
 uint32_t why_mapped_file(struct why_walk *walk, uint32_t pid, uint64_t address, uint64_t ts);
 

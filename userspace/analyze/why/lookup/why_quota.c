@@ -13,6 +13,7 @@
 
 #include "analyze/why/lookup/why_cpus.h"
 #include "analyze/why/why_walk_types.h"
+#include "util/keymap.h"
 #include "util/map.h"
 #include "util/memory.h"
 #include "util/search.h"
@@ -23,8 +24,6 @@
 #define SWITCHES_MAX 4096
 #define PERIODS_MAX 16u
 #define NAMED_MAX 3
-/* Limit of the processes of a cgroup that are not traced. As many are recorded. */
-#define OUTSIDE_MAX 8
 /* How long they ran in fewer periods says little about one. */
 #define OUTSIDE_PERIODS 5
 
@@ -77,22 +76,68 @@ static void add_siblings(struct why_walk *walk)
 	map_free(&rows);
 }
 
-/* Adds the processes that are not traced. */
+/* Processes that are not traced, summed by cgroup and name. */
+struct outside_names {
+	VEC(struct why_quota_user) list;
+	struct keymap rows; /* cgroup and name → index in `list` */
+};
+
+static struct why_quota_user *outside_row(struct outside_names *names, uint64_t cgroup,
+					  uint32_t comm)
+{
+	const uint64_t key[] = {cgroup, comm};
+	uint32_t row = keymap_get(&names->rows, key, sizeof(key));
+
+	if (row == MAP_NONE) {
+		row = (uint32_t)names->list.len;
+		keymap_put(&names->rows, key, sizeof(key), row);
+		vec_add(&names->list, ((struct why_quota_user){.cgroup = cgroup}));
+	}
+	return &names->list.data[row];
+}
+
+/* Adds those of the name that used most of each cgroup. */
+static void add_most(struct why_walk *walk, const struct outside_names *names)
+{
+	const struct why_quota_user *list = names->list.data;
+	struct map most = {0}; /* cgroup → index in `list` */
+
+	for (uint32_t i = 0; i < names->list.len; i++) {
+		uint32_t at = map_get(&most, list[i].cgroup);
+
+		if (at == MAP_NONE || list[at].outside_ns < list[i].outside_ns)
+			map_put(&most, list[i].cgroup, i);
+	}
+	for (uint32_t i = 0; i < names->list.len; i++)
+		if (map_get(&most, list[i].cgroup) == i)
+			vec_add(&walk->quota_users, list[i]);
+	map_free(&most);
+}
+
 static void add_outside(struct why_walk *walk)
 {
 	const struct model *model = walk->model;
+	struct outside_names names = {0};
 
 	for (size_t i = 0; i < model->io_limits.len; i++) {
 		const struct model_io_limit *limit = &model->io_limits.data[i];
+		struct why_quota_user *user;
 
-		if (limit->kind == WAFFLE_IO_LIMIT_CPU_USER && limit->limit &&
-		    !model_is_traced(model, limit->thread))
-			vec_add(&walk->quota_users,
-				((struct why_quota_user){.cgroup = limit->cgroup,
-							 .thread = limit->thread,
-							 .outside_ns = limit->limit,
-							 .outside_ms = limit->dev}));
+		if (limit->kind != WAFFLE_IO_LIMIT_CPU_USER || !limit->limit ||
+		    model_is_traced(model, limit->thread))
+			continue;
+		user = outside_row(&names, limit->cgroup, model->threads.data[limit->thread].comm);
+		user->outside_count++;
+		user->outside_ns += limit->limit;
+		user->outside_ms = limit->dev;
+		if (limit->limit <= user->longest_ns)
+			continue;
+		user->longest_ns = limit->limit;
+		user->thread = limit->thread;
 	}
+	add_most(walk, &names);
+	vec_free(&names.list);
+	keymap_free(&names.rows);
 }
 
 /* The threads of each cgroup, as far as the records show them. */
@@ -100,7 +145,7 @@ void why_quota_init(struct why_walk *walk)
 {
 	const struct model *model = walk->model;
 	struct why_quota_user *users;
-	size_t kept = 0, outside = 0;
+	size_t kept = 0;
 
 	for (size_t i = 0; i < model->quotas.len; i++) {
 		const struct model_quota *quota = &model->quotas.data[i];
@@ -116,13 +161,9 @@ void why_quota_init(struct why_walk *walk)
 	if (walk->quota_users.len)
 		qsort(users, walk->quota_users.len, sizeof(*users), by_cgroup);
 	for (size_t i = 0; i < walk->quota_users.len; i++) {
-		bool first = !kept || users[kept - 1].cgroup != users[i].cgroup;
-
-		outside = first ? 0 : outside;
-		if ((!first && users[kept - 1].thread == users[i].thread) ||
-		    (users[i].outside_ns && outside++ >= OUTSIDE_MAX))
-			continue;
-		users[kept++] = users[i];
+		if (!kept || users[kept - 1].cgroup != users[i].cgroup ||
+		    users[kept - 1].thread != users[i].thread)
+			users[kept++] = users[i];
 	}
 	walk->quota_users.len = kept;
 }
@@ -224,74 +265,48 @@ longest(const struct period *period, const struct why_quota_user *const *named, 
 	return found;
 }
 
-/* Processes of one name that are not recorded. */
-struct outside {
-	const struct why_quota_user *longest; /* NULL: none */
-	unsigned count;
-	uint64_t ns;
-};
-
-static struct outside outside_named(const struct why_walk *walk, const struct period *period,
-				    uint32_t comm)
+/* The processes of one name that used at least half of what the cgroup may use at all; NULL: there
+ * are none. If they ran far longer than it may, they did so in other cgroups. */
+static const struct why_quota_user *outside_most(const struct model_quota *quota,
+						 const struct period *period)
 {
-	struct outside named = {0};
+	const struct why_quota_user *most = NULL;
+	double may_ns;
 
-	for (size_t i = 0; i < period->count; i++) {
-		const struct why_quota_user *user = &period->users[i];
-
-		walk->why->searched++;
-		if (!user->outside_ns || walk->model->threads.data[user->thread].comm != comm)
-			continue;
-		named.count++;
-		named.ns += user->outside_ns;
-		if (!named.longest || user->outside_ns > named.longest->outside_ns)
-			named.longest = user;
-	}
-	return named;
-}
-
-/* The processes of one name that used at least half of what the cgroup may use at all. */
-static struct outside outside_most(const struct why_walk *walk, const struct model_quota *quota,
-				   const struct period *period)
-{
-	for (size_t i = 0; i < period->count; i++) {
-		const struct why_quota_user *user = &period->users[i];
-		double may_ns = (double)user->outside_ms * 1e6 * (double)quota->quota_ns /
-				(double)quota->period_ns;
-		struct outside named = {0};
-
-		if (user->outside_ns &&
-		    user->outside_ms * 1000000ull / OUTSIDE_PERIODS >= quota->period_ns)
-			named = outside_named(walk, period,
-					      walk->model->threads.data[user->thread].comm);
-		if (named.longest == user && (double)named.ns >= may_ns / 2)
-			return named;
-	}
-	return (struct outside){0};
+	for (size_t i = 0; i < period->count; i++)
+		if (period->users[i].outside_ns > (most ? most->outside_ns : 0))
+			most = &period->users[i];
+	if (!most || most->outside_ms * 1000000ull / OUTSIDE_PERIODS < quota->period_ns)
+		return NULL;
+	may_ns =
+		(double)most->outside_ms * 1e6 * (double)quota->quota_ns / (double)quota->period_ns;
+	return (double)most->outside_ns >= may_ns / 2 && (double)most->outside_ns <= may_ns * 2
+		       ? most
+		       : NULL;
 }
 
 /* Adds "; others, not recorded, about 11 ms, in the capture mostly hog (4711)". */
 static size_t rest_text(const struct why_walk *walk, char *text, size_t size,
-			const struct period *period, const struct outside *most)
+			const struct period *period, const struct why_quota_user *most)
 {
 	const struct model *model = walk->model;
 	char rest[UNITS_TEXT], more[UNITS_TEXT];
 	size_t len = (size_t)snprintf(text, size, "; others, not recorded, about %s",
 				      units_format_duration(rest, period->rest_ns));
 
-	if (len < size && most->longest)
+	if (len < size && most)
 		len += (size_t)snprintf(
 			text + len, size - len, ", in the capture mostly %.32s (%u)%s",
-			model_thread_name(model, most->longest->thread),
-			model_pid_real(model, model->threads.data[most->longest->thread].pid),
-			units_format_more(more, most->count - 1));
+			model_thread_name(model, most->thread),
+			model_pid_real(model, model->threads.data[most->thread].pid),
+			units_format_more(more, most->outside_count - 1));
 	return len;
 }
 
 /* "its cgroup may use 30 ms of each 100 ms; sibling (8043) ran 14.2 ms, victim (8038) 5 ms; others,
  * not recorded, about 11 ms" */
 static uint32_t usage_text(struct why_walk *walk, const struct model_quota *quota,
-			   const struct period *period, const struct outside *most)
+			   const struct period *period, const struct why_quota_user *most)
 {
 	const struct why_quota_user *named[NAMED_MAX];
 	char text[512], of[UNITS_TEXT], each[UNITS_TEXT], ran[UNITS_TEXT], more[UNITS_TEXT];
@@ -338,9 +353,8 @@ static uint64_t rest_of(const struct why_walk *walk, const struct period *period
 void why_quota_users(struct why_walk *walk, const struct model_quota *quota, uint64_t from_ts,
 		     uint64_t to_ts, struct why_throttled *throttled)
 {
-	const struct why_quota_user *own = NULL;
+	const struct why_quota_user *own = NULL, *most = NULL;
 	uint64_t own_ns = 0, others_ns = 0, maybe_ns = 0;
-	struct outside most = {0};
 	struct period period;
 
 	if (from_ts >= to_ts || windows_touch(&walk->losses, from_ts, to_ts) ||
@@ -358,11 +372,11 @@ void why_quota_users(struct why_walk *walk, const struct model_quota *quota, uin
 		own_ns = own->ran_ns;
 	period.rest_ns = rest_of(walk, &period, own_ns + others_ns + maybe_ns);
 	if (period.rest_ns)
-		most = outside_most(walk, quota, &period);
-	throttled->meaning = usage_text(walk, quota, &period, &most);
+		most = outside_most(quota, &period);
+	throttled->meaning = usage_text(walk, quota, &period, most);
 	throttled->unsure = own_ns < period.quota_ns / 2;
 	if (period.rest_ns > own_ns && period.rest_ns > others_ns)
-		throttled->culprit = most.longest ? most.longest->thread : MODEL_NONE;
+		throttled->culprit = most ? most->thread : MODEL_NONE;
 	else if (others_ns > own_ns) {
 		throttled->culprit = longest(&period, &own, own ? 1 : 0)->thread;
 		throttled->unsure = true;

@@ -64,7 +64,7 @@ void why_walk_free(struct why_walk *walk)
 	why_full_pool_free(walk);
 	map_free(&walk->managers);
 	map_free(&walk->signals_to);
-	map_free(&walk->cgroups);
+	keymap_free(&walk->cgroups);
 	map_free(&walk->files);
 	why_go_answers_free(walk);
 	why_go_busy_free(walk);
@@ -311,7 +311,7 @@ static const struct why_throttled *throttled_of(struct why_walk *walk,
 	}
 	if (!last)
 		return known;
-	known->object = why_cgroup(walk, last->cgroup);
+	known->object = why_cgroup(walk, last->cgroup, "cpu");
 	why_quota_users(walk, last, interval->from_ts, interval->from_ts + known->ns, known);
 	return known;
 }
