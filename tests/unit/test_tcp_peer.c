@@ -23,8 +23,9 @@ static uint64_t soon(void)
 	return clock_monotonic_ns() + LONG_NS;
 }
 
-/* Connects two sockets over the loopback device. */
-static void connect_pair(int ends[2])
+/* Connects two sockets over the loopback device. Returns the one that listens at the port of the
+ * second one. */
+static int connect_pair(int ends[2])
 {
 	struct sockaddr_in address = {.sin_family = AF_INET,
 				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -38,7 +39,21 @@ static void connect_pair(int ends[2])
 	assert_return_code(connect(ends[0], (struct sockaddr *)&address, len), 0);
 	ends[1] = accept(listener, NULL, NULL);
 	assert_return_code(ends[1], 0);
-	close(listener);
+	return listener;
+}
+
+/* A child that has all descriptors but this one. */
+static pid_t child_without(int fd)
+{
+	pid_t child = fork();
+
+	assert_return_code(child, 0);
+	if (!child) {
+		close(fd);
+		pause();
+		_exit(0);
+	}
+	return child;
 }
 
 static void test_the_only_process_with_the_other_end_is_found(void **state)
@@ -47,26 +62,42 @@ static void test_the_only_process_with_the_other_end_is_found(void **state)
 	pid_t child;
 
 	(void)state;
-	connect_pair(ends);
+	close(connect_pair(ends));
 	assert_return_code(pipe(pipe_ends), 0);
-	child = fork();
-	assert_return_code(child, 0);
-	if (!child) {
-		close(ends[0]);
-		pause();
-		_exit(0);
-	}
+	child = child_without(ends[0]);
 	assert_int_equal(tcp_peer_process(getpid(), ends[0], true, soon()), 0); /* there are two */
 	close(ends[1]);
 	assert_int_equal(tcp_peer_process(getpid(), ends[0], true, soon()), child);
 	assert_int_equal(tcp_peer_process(getpid(), ends[0], true, clock_monotonic_ns()), 0);
-	/* Nobody knows by these ports which end is the server's. */
+	/* Nobody listens any more, so it is not known which end is the server's. */
 	assert_int_equal(tcp_peer_process(getpid(), ends[0], false, soon()), 0);
 	assert_int_equal(tcp_peer_process(getpid(), ends[1], true, soon()), 0); /* closed */
 	assert_int_equal(tcp_peer_process(getpid(), pipe_ends[0], true, soon()), 0);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	assert_int_equal(tcp_peer_process(getpid(), ends[0], true, soon()), 0);
+	close(ends[0]);
+}
+
+/* The second end is the server's. */
+static void test_who_reads_waits_for_the_process_at_the_servers_end(void **state)
+{
+	int ends[2], listener;
+	pid_t child;
+
+	(void)state;
+	for (int own = 0; own < 2; own++) {
+		listener = connect_pair(ends);
+		child = child_without(ends[own]);
+		close(ends[!own]);
+		assert_int_equal(tcp_peer_process(getpid(), ends[own], false, soon()),
+				 own ? 0 : child);
+		assert_int_equal(tcp_peer_process(getpid(), ends[own], true, soon()), child);
+		kill(child, SIGKILL);
+		waitpid(child, NULL, 0);
+		close(ends[own]);
+		close(listener);
+	}
 }
 
 static void test_a_connection_is_turned_unless_it_is_none(void **state)
@@ -85,6 +116,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_only_process_with_the_other_end_is_found),
+		cmocka_unit_test(test_who_reads_waits_for_the_process_at_the_servers_end),
 		cmocka_unit_test(test_a_connection_is_turned_unless_it_is_none),
 	};
 

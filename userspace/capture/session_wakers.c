@@ -6,6 +6,7 @@
 
 #include "capture/session_internal.h"
 #include "capture/wakers_internal.h"
+#include "target/process/descriptors.h"
 #include "target/process/process.h"
 #include "target/process/tcp_peer.h"
 
@@ -120,7 +121,19 @@ static pid_t peer_find(struct session *session, const struct waker_key *key)
 	pid = tcp_peer_process(key->pid, key->fd, key->writes,
 			       begin_ns + PEERS_NS - session->peers_ns);
 	session->peers_ns += clock_monotonic_ns() - begin_ns;
+	if (session->peers_ns >= PEERS_NS)
+		session_notify(session, "the search for processes at the other ends of connections "
+					"took too long: no more of them are recorded");
 	return pid;
+}
+
+/* 0: it is closed. */
+static uint64_t inode_of(const struct waker_key *key)
+{
+	struct file_key file;
+	char kind[32];
+
+	return descriptor_key(&file, kind, sizeof(kind), key->pid, key->fd) ? file.ino : 0;
 }
 
 int wakers_round(struct session *session, uint64_t now)
@@ -139,9 +152,11 @@ int wakers_round(struct session *session, uint64_t now)
 	       wakers_next(session->wakers, since_ts, now, &key) &&
 	       !kernel_locks_may_be_held(session->kernel)) {
 		bool peer = key.fd >= 0;
-		pid_t pid = peer ? peer_find(session, &key) : key.pid;
+		pid_t pid;
 
-		wakers_decided(session->wakers, &key);
+		if (!wakers_decide(session->wakers, &key, peer ? inode_of(&key) : 0))
+			continue;
+		pid = peer ? peer_find(session, &key) : key.pid;
 		if (pid && !target_find(session, pid) && may_record(pid))
 			result = waker_record(session, pid,
 					      peer ? "is at the other end of a long wait"

@@ -14,8 +14,9 @@
 
 struct waker {
 	struct waker_key key;
-	bool done; /* see wakers_decided() */
-	uint32_t waits;
+	bool done;      /* see wakers_decide() */
+	uint64_t ino;   /* of a descriptor, when it was returned last */
+	uint32_t waits; /* since then */
 	uint64_t waited_ns;
 };
 
@@ -69,7 +70,8 @@ static void task_note(struct wakers *wakers, const struct waffle_rec_task *task)
 
 static uint64_t map_key(const struct waker_key *key)
 {
-	return (uint64_t)(uint32_t)(key->fd + 1) << 32 | (uint32_t)key->pid;
+	return (uint64_t)((uint32_t)key->fd + 1) << 32 | (uint32_t)key->writes << 31 |
+	       (uint32_t)key->pid;
 }
 
 /* NULL: there are too many, or no memory. Descriptors leave room for processes. */
@@ -84,13 +86,14 @@ static struct waker *waker_of(struct wakers *wakers, const struct waker_key *key
 	if (index >= most || !vec_reserve(&wakers->list, 1) ||
 	    !map_set(&wakers->at, map_key(key), index))
 		return NULL;
-	wakers->list.data[wakers->list.len++] = (struct waker){.key = *key};
+	wakers->list.data[wakers->list.len++] =
+		(struct waker){.key = {.pid = key->pid, .fd = key->fd, .writes = key->writes}};
 	return &wakers->list.data[index];
 }
 
 static struct waker_key key_of(const struct left *left)
 {
-	return (struct waker_key){(pid_t)left->tid, left->fd, left->writes};
+	return (struct waker_key){.pid = (pid_t)left->tid, .fd = left->fd, .writes = left->writes};
 }
 
 /* What ended a wait that began at `left`; pid 0: it is not known, or recorded itself. */
@@ -127,15 +130,19 @@ static void wait_note(struct wakers *wakers, const struct waffle_rec_switch *sw,
 static bool is_write(int syscall)
 {
 	return syscall == SYS_write || syscall == SYS_writev || syscall == SYS_sendto ||
-	       syscall == SYS_sendmsg || syscall == SYS_sendmmsg;
+	       syscall == SYS_sendmsg || syscall == SYS_sendmmsg || syscall == SYS_sendfile;
 }
 
-/* `arg`: the first one of the system call, which may be for several descriptors, or none. */
-static struct left left_at(uint64_t ts, uint32_t tid, int syscall, uint64_t arg)
+/* `arg`: the first one of the system call, which may be for several descriptors, or none. A thread
+ * waits for the other end of a connection so that signals can end that; otherwise it is stopped, or
+ * waits for a disk or a lock. */
+static struct left left_at(const struct waffle_rec *rec, uint16_t task_state, int syscall,
+			   uint64_t arg)
 {
-	bool one = kernel_waits_for_descriptor(syscall) && arg <= INT32_MAX;
+	bool one = task_state == WAFFLE_TASK_INTERRUPTIBLE &&
+		   kernel_waits_for_descriptor(syscall) && arg <= INT32_MAX;
 
-	return (struct left){ts, tid, one ? (int)arg : -1, is_write(syscall)};
+	return (struct left){rec->ts, rec->tid, one ? (int)arg : -1, is_write(syscall)};
 }
 
 static void switch_note(struct wakers *wakers, const struct waffle_rec_switch *sw,
@@ -144,7 +151,7 @@ static void switch_note(struct wakers *wakers, const struct waffle_rec_switch *s
 	struct left *left = &wakers->left[sw->rec.tid & (LEFT_MAX - 1)];
 
 	if (sw->flags & WAFFLE_SWITCH_PREV_TRACED)
-		*left = left_at(sw->rec.ts, sw->rec.tid, sw->syscall, sw->args[0]);
+		*left = left_at(&sw->rec, sw->prev_state, sw->syscall, sw->args[0]);
 	if (!(sw->flags & WAFFLE_SWITCH_NEXT_TRACED))
 		return;
 	if (sw->flags & WAFFLE_SWITCH_WOKEN && !(sw->flags & WAFFLE_SWITCH_NEW))
@@ -159,7 +166,7 @@ static void state_note(struct wakers *wakers, const struct waffle_rec_state *sta
 	struct left *left = &wakers->left[state->rec.tid & (LEFT_MAX - 1)];
 
 	if (state->state == WAFFLE_THREAD_BLOCKED && !state->at_end && !left->tid)
-		*left = left_at(state->rec.ts, state->rec.tid, state->syscall, state->args[0]);
+		*left = left_at(&state->rec, state->task_state, state->syscall, state->args[0]);
 }
 
 void wakers_record(struct wakers *wakers, const struct waffle_rec *rec, uint64_t begin_ts)
@@ -174,24 +181,18 @@ void wakers_record(struct wakers *wakers, const struct waffle_rec *rec, uint64_t
 
 static bool counts(const struct waker *waker, uint64_t elapsed_ns)
 {
-	return !waker->done && waker->waited_ns >= WAKERS_LEAST_NS &&
+	return (waker->key.fd >= 0 || !waker->done) && waker->waited_ns >= WAKERS_LEAST_NS &&
 	       waker->waited_ns >= elapsed_ns / WAKERS_PARTS &&
 	       (waker->waits > 1 || waker->waited_ns >= WAKERS_LONG_NS);
 }
 
-/* Whether a wait goes on that counts, unless that is decided. */
-static bool is_stuck(const struct wakers *wakers, const struct left *left, uint64_t begin_ts,
-		     uint64_t now)
+/* Whether a wait goes on that counts. */
+static bool is_stuck(const struct left *left, uint64_t begin_ts, uint64_t now)
 {
-	const struct waker_key key = key_of(left);
 	uint64_t since_ts = left->ts > begin_ts ? left->ts : begin_ts;
-	uint32_t index;
 
-	if (!left->tid || left->fd < 0 || now < since_ts + WAKERS_LONG_NS ||
-	    now - since_ts < (now - begin_ts) / WAKERS_PARTS)
-		return false;
-	index = map_get(&wakers->at, map_key(&key));
-	return index == MAP_NONE || !wakers->list.data[index].done;
+	return left->tid && left->fd >= 0 && now >= since_ts + WAKERS_LONG_NS &&
+	       now - since_ts >= (now - begin_ts) / WAKERS_PARTS;
 }
 
 bool wakers_next(const struct wakers *wakers, uint64_t begin_ts, uint64_t now,
@@ -204,21 +205,27 @@ bool wakers_next(const struct wakers *wakers, uint64_t begin_ts, uint64_t now,
 		return true;
 	}
 	for (size_t i = 0; i < LEFT_MAX; i++) {
-		if (!is_stuck(wakers, &wakers->left[i], begin_ts, now))
+		if (!is_stuck(&wakers->left[i], begin_ts, now))
 			continue;
 		*key = key_of(&wakers->left[i]);
+		key->goes_on = true;
 		return true;
 	}
 	return false;
 }
 
-void wakers_decided(struct wakers *wakers, const struct waker_key *key)
+bool wakers_decide(struct wakers *wakers, const struct waker_key *key, uint64_t ino)
 {
 	struct left *left = &wakers->left[(uint32_t)key->pid & (LEFT_MAX - 1)];
-	uint32_t index = map_get(&wakers->at, map_key(key));
+	struct waker *waker = waker_of(wakers, key);
+	bool same, decided;
 
-	if (index != MAP_NONE)
-		wakers->list.data[index].done = true;
-	if (key->fd >= 0 && left->tid == (uint32_t)key->pid) /* the wait that goes on */
+	if (key->goes_on && left->tid == (uint32_t)key->pid)
 		left->fd = -1;
+	if (!waker) /* nothing is known of that descriptor */
+		return true;
+	same = waker->ino == ino;
+	decided = same ? !waker->done : key->goes_on;
+	*waker = (struct waker){.key = waker->key, .ino = ino, .done = same || key->goes_on};
+	return decided;
 }

@@ -34,10 +34,9 @@ void wakers_close(struct wakers *wakers);
 /* Since `ts` one more process is recorded. */
 void wakers_added(struct wakers *wakers, uint64_t ts);
 
-/* Takes TASK and SWITCH records, in order of time, and STATE records of the begin, and ignores all
- * others. Waits count from
- * begin_ts on. Those of threads that have not left a CPU yet began when the last process was added.
- */
+/* Takes TASK and SWITCH records in order of time, and STATE records of the begin. Ignores all
+ * others. Waits count from begin_ts on. If a thread has not left a CPU yet, its wait began when the
+ * last process was added. */
 void wakers_record(struct wakers *wakers, const struct waffle_rec *rec, uint64_t begin_ts);
 
 /* What ends waits. */
@@ -46,14 +45,21 @@ struct waker_key {
 	 * descriptor no process is known to end. */
 	pid_t pid;
 	int fd;
-	bool writes; /* it waits for room there */
+	bool writes;  /* it waits for room there */
+	bool goes_on; /* such a wait has not ended */
 };
 
 /* The next one that counts at `now`. It may have ended. False: there is none. */
 bool wakers_next(const struct wakers *wakers, uint64_t begin_ts, uint64_t now,
 		 struct waker_key *key);
-/* It is decided whether that one is recorded: it is not returned again, unless the thread waits for
- * long at the same descriptor once more. */
-void wakers_decided(struct wakers *wakers, const struct waker_key *key);
+/*
+ * Is called for each one that was returned. Whether that process is to be recorded, or the other
+ * end of the connection at that descriptor searched. `ino`: of the descriptor's file now; 0: none.
+ *
+ * A process is returned once. A descriptor is returned again when new waits there count, but the
+ * same connection is searched once. The waits that have ended may have been for others with that
+ * descriptor, so its connection is not searched before new waits for it count as well.
+ */
+bool wakers_decide(struct wakers *wakers, const struct waker_key *key, uint64_t ino);
 
 #endif

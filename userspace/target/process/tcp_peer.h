@@ -12,10 +12,17 @@
 /* Turns "tcp A <-> B" into "tcp B <-> A". False: it is too long, or it has one end only. */
 bool tcp_connection_turn(char *turned, size_t size, const char *detail);
 
-/* The only process that holds the other end of the connection that a thread has open as `fd`. 0:
- * that is none of TCP, or the other end is in another network namespace, or it has several holders,
- * or the time was too short to know. A thread that reads (`writes` false) waits for an answer only
- * at a client's end, as its port shows; 0 otherwise. */
+/*
+ * The only process that holds the other end of the connection that a thread has open as `fd`. 0 if
+ *
+ * - it is no connection of TCP;
+ * - the other end is in another network namespace;
+ * - several processes hold the other end;
+ * - the descriptors of some process may not be read: without root, this is always so;
+ * - the time was too short;
+ * - the thread reads (`writes` false) and has not the client's end: a server may wait for its
+ *   clients for long. At the port of the server's end, and not at the client's, a socket listens.
+ */
 pid_t tcp_peer_process(pid_t tid, int fd, bool writes, uint64_t until_ns);
 
 #endif
