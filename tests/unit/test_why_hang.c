@@ -1830,104 +1830,87 @@ static void end_waits_add(struct capture *capture, const struct end_wait waits[2
 
 /* Processes wait for each other if each has what the other one waits for, nobody else has it, and
  * neither has a timeout, nor another thread, unless that is idle and a pipe is full. */
+static const struct {
+	struct end_wait waits[2];
+	enum end_thread thread;
+	uint32_t deadlocks;
+	const char *begin;
+} file_waits[] = {
+	{{{NR_FLOCK, LOCKED_BY_20, 0, 0}, {NR_FLOCK, LOCKED_BY_10, 0, 0}},
+	 NO_THREAD,
+	 1,
+	 "deadlock: t (10) → t (20) → t (10): each waits for what the next one holds\n"
+	 "  t (10) blocked in flock on /srv/file (ext4, locked by process 20, t), since "},
+	{{{NR_FLOCK, LOCKED_BY_20 ", and its descendants u (21)", 0, 0},
+	  {NR_FLOCK, LOCKED_BY_10, 0, 0}},
+	 NO_THREAD,
+	 1,
+	 "may be "},
+	{{{NR_WRITE, READ_BY_20, 0, 0}, {NR_WRITE, READ_BY_10, 0, 0}},
+	 NO_THREAD,
+	 1,
+	 "may be a deadlock: t (10) → t (20) → t (10): each waits for the next one, at a "
+	 "pipe, for a lock or for its exit; only a signal can end that\n"},
+	{{{NR_WAIT4, "", 0, 0}, {NR_WRITE, READ_BY_10, 0, 0}}, NO_THREAD, 1, "may be "},
+	{{{NR_WAIT4, "", 0, 0}, {NR_EPOLL_WAIT, READ_BY_10, 0, 0}}, NO_THREAD, 0, ""},
+	{{{NR_READ, WRITTEN_BY_20, 0, 0}, {NR_FLOCK, LOCKED_BY_10, 0, 0}}, NO_THREAD, 1, "may be "},
+	{{{NR_POLL, READ_BY_20, FOREVER, 0}, {NR_WRITE, READ_BY_10, 0, 0}},
+	 NO_THREAD,
+	 1,
+	 "may be "},
+	{{{NR_POLL, READ_BY_20, 5000, 0}, {NR_WRITE, READ_BY_10, 0, 0}}, NO_THREAD, 0, ""},
+	{{{NR_EPOLL_WAIT, READ_BY_20, 0, 0}, {NR_WRITE, READ_BY_10, 0, 0}}, NO_THREAD, 0, ""},
+	{{{NR_WRITE, READ_BY_20, 0, 0}, {NR_WRITE, READ_BY_10, 0, WAFFLE_TASK_STOPPED}},
+	 NO_THREAD,
+	 0,
+	 ""},
+	{{{NR_FLOCK, LOCKED_BY_20, 0, 0}, {NR_FLOCK, LOCKED_BY_10, 0, 0}}, WAITS_INSIDE, 0, ""},
+	{{{NR_WRITE, READ_BY_20, 0, 0}, {NR_READ, WRITTEN_BY_10, 0, 0}},
+	 WAITS_INSIDE,
+	 1,
+	 "may be a deadlock: t (10) → t (20) → t (10): each waits for the next one, at a "
+	 "pipe, for a lock or for its exit; only a signal or another thread of these "
+	 "processes can end that\n"},
+	{{{NR_READ, WRITTEN_BY_20, 0, 0}, {NR_WRITE, READ_BY_10, 0, 0}}, SLEEPS_TOO, 1, "may be "},
+	{{{NR_WAIT4, "", 0, 0}, {NR_WRITE, READ_BY_10, 0, 0}}, WAITS_INSIDE, 1, "may be "},
+	/* The other thread of 20 may be the one that writes, or just be slow to read. */
+	{{{NR_WRITE, READ_BY_20, 0, 0}, {NR_WRITE, READ_BY_10, 0, 0}}, WAITS_OUTSIDE, 0, ""},
+	{{{NR_WRITE, READ_BY_20, 0, 0}, {NR_WRITE, READ_BY_10, 0, 0}}, IS_AWAKE, 0, ""},
+	{{{NR_READ, WRITTEN_BY_20, 0, 0}, {NR_READ, WRITTEN_BY_10, 0, 0}}, WAITS_INSIDE, 0, ""},
+	/* Sockets may have a timeout. */
+	{{{NR_READ, "unix, other end of process 20, t", 0, 0},
+	  {NR_READ, "unix, other end of process 10, t", 0, 0}},
+	 NO_THREAD,
+	 0,
+	 ""},
+	{{{NR_WRITE, READ_BY_20, 0, 0}, {NR_FLOCK, "ext4", 0, 0}}, NO_THREAD, 0, ""},
+	{{{NR_FLOCK, LOCKED_BY_20, 0, 0},
+	  {NR_FLOCK, "ext4, locked by 2 processes: t (10), t (30)", 0, 0}},
+	 NO_THREAD,
+	 0,
+	 ""},
+};
+
 static void test_processes_may_wait_for_each_other_at_files(void **state)
 {
-	static const struct {
-		struct end_wait waits[2];
-		enum end_thread thread;
-		uint32_t deadlocks;
-		const char *begin;
-	} rows[] = {
-		{{{NR_FLOCK, LOCKED_BY_20, 0, 0}, {NR_FLOCK, LOCKED_BY_10, 0, 0}},
-		 NO_THREAD,
-		 1,
-		 "deadlock: t (10) → t (20) → t (10): each waits for what the next one holds\n"
-		 "  t (10) blocked in flock on /srv/file (ext4, locked by process 20, t), since "},
-		{{{NR_FLOCK, LOCKED_BY_20 ", and its descendants u (21)", 0, 0},
-		  {NR_FLOCK, LOCKED_BY_10, 0, 0}},
-		 NO_THREAD,
-		 1,
-		 "may be "},
-		{{{NR_WRITE, READ_BY_20, 0, 0}, {NR_WRITE, READ_BY_10, 0, 0}},
-		 NO_THREAD,
-		 1,
-		 "may be a deadlock: t (10) → t (20) → t (10): each waits for the next one, at a "
-		 "pipe, for a lock or for its exit; only a signal can end that\n"},
-		{{{NR_WAIT4, "", 0, 0}, {NR_WRITE, READ_BY_10, 0, 0}}, NO_THREAD, 1, "may be "},
-		{{{NR_WAIT4, "", 0, 0}, {NR_EPOLL_WAIT, READ_BY_10, 0, 0}}, NO_THREAD, 0, ""},
-		{{{NR_READ, WRITTEN_BY_20, 0, 0}, {NR_FLOCK, LOCKED_BY_10, 0, 0}},
-		 NO_THREAD,
-		 1,
-		 "may be "},
-		{{{NR_POLL, READ_BY_20, FOREVER, 0}, {NR_WRITE, READ_BY_10, 0, 0}},
-		 NO_THREAD,
-		 1,
-		 "may be "},
-		{{{NR_POLL, READ_BY_20, 5000, 0}, {NR_WRITE, READ_BY_10, 0, 0}}, NO_THREAD, 0, ""},
-		{{{NR_EPOLL_WAIT, READ_BY_20, 0, 0}, {NR_WRITE, READ_BY_10, 0, 0}},
-		 NO_THREAD,
-		 0,
-		 ""},
-		{{{NR_WRITE, READ_BY_20, 0, 0}, {NR_WRITE, READ_BY_10, 0, WAFFLE_TASK_STOPPED}},
-		 NO_THREAD,
-		 0,
-		 ""},
-		{{{NR_FLOCK, LOCKED_BY_20, 0, 0}, {NR_FLOCK, LOCKED_BY_10, 0, 0}},
-		 WAITS_INSIDE,
-		 0,
-		 ""},
-		{{{NR_WRITE, READ_BY_20, 0, 0}, {NR_READ, WRITTEN_BY_10, 0, 0}},
-		 WAITS_INSIDE,
-		 1,
-		 "may be a deadlock: t (10) → t (20) → t (10): each waits for the next one, at a "
-		 "pipe, for a lock or for its exit; only a signal or another thread of these "
-		 "processes can end that\n"},
-		{{{NR_READ, WRITTEN_BY_20, 0, 0}, {NR_WRITE, READ_BY_10, 0, 0}},
-		 SLEEPS_TOO,
-		 1,
-		 "may be "},
-		{{{NR_WAIT4, "", 0, 0}, {NR_WRITE, READ_BY_10, 0, 0}}, WAITS_INSIDE, 1, "may be "},
-		/* The other thread of 20 may be the one that writes, or just be slow to read. */
-		{{{NR_WRITE, READ_BY_20, 0, 0}, {NR_WRITE, READ_BY_10, 0, 0}},
-		 WAITS_OUTSIDE,
-		 0,
-		 ""},
-		{{{NR_WRITE, READ_BY_20, 0, 0}, {NR_WRITE, READ_BY_10, 0, 0}}, IS_AWAKE, 0, ""},
-		{{{NR_READ, WRITTEN_BY_20, 0, 0}, {NR_READ, WRITTEN_BY_10, 0, 0}},
-		 WAITS_INSIDE,
-		 0,
-		 ""},
-		/* Sockets may have a timeout. */
-		{{{NR_READ, "unix, other end of process 20, t", 0, 0},
-		  {NR_READ, "unix, other end of process 10, t", 0, 0}},
-		 NO_THREAD,
-		 0,
-		 ""},
-		{{{NR_WRITE, READ_BY_20, 0, 0}, {NR_FLOCK, "ext4", 0, 0}}, NO_THREAD, 0, ""},
-		{{{NR_FLOCK, LOCKED_BY_20, 0, 0},
-		  {NR_FLOCK, "ext4, locked by 2 processes: t (10), t (30)", 0, 0}},
-		 NO_THREAD,
-		 0,
-		 ""},
-	};
-
 	(void)state;
 	end_ts = 300000000;
-	for (size_t i = 0; i < LENGTH(rows); i++) {
+	for (size_t i = 0; i < LENGTH(file_waits); i++) {
 		const struct why_query query = {.tid = 10, .from_ts = 0, .to_ts = UINT64_MAX};
 		struct capture capture;
 		struct why_hangs hangs;
 		struct why *why;
 		char *text;
 
-		end_waits_add(&capture, rows[i].waits, rows[i].thread);
+		end_waits_add(&capture, file_waits[i].waits, file_waits[i].thread);
 		why = ask(&capture, end_ts, &query);
 		text = text_of(&capture, hang_print_deadlocks);
-		assert_int_equal(strncmp(text, rows[i].begin, strlen(rows[i].begin)), 0);
-		assert_true(*rows[i].begin || !*text);
+		assert_int_equal(strncmp(text, file_waits[i].begin, strlen(file_waits[i].begin)),
+				 0);
+		assert_true(*file_waits[i].begin || !*text);
 		free(text);
 		why_hangs_find(&hangs, capture.model, NULL);
-		assert_int_equal(hangs.deadlocks.len, rows[i].deadlocks);
+		assert_int_equal(hangs.deadlocks.len, file_waits[i].deadlocks);
 		why_hangs_free(&hangs);
 		done(&capture, why);
 	}
