@@ -30,6 +30,7 @@ struct pool_case {
 	bool lost;        /* records were lost */
 	const char *third;   /* the name of thread 13, of which no stack is known; NULL: it is not
 				there */
+	const char *main;    /* the name of thread 10; NULL: "loop" */
 	const char *manager; /* what is said of one; NULL: it is not looked at */
 };
 
@@ -69,7 +70,7 @@ static void explain(struct pool_case *of, const char *expected)
 	capture_begin(&capture, true);
 	add_stack(&capture, 0x1000);
 	add_stack(&capture, 0x2000);
-	named(&capture, 10, CAPTURE_PID, "loop");
+	named(&capture, 10, CAPTURE_PID, of->main ?: "loop");
 	named(&capture, 11, CAPTURE_PID, "node");
 	named(&capture, 12, CAPTURE_PID, "node");
 	if (of->third)
@@ -190,10 +191,13 @@ static void test_a_thread_of_a_manager_is_no_thread_of_its_client(void **state)
 			     .file = "/usr/lib/python3.11/multiprocessing/managers.py"},
 			    {.function = "Thread.run", .module = "[python]"}}},
 		.idle_ns = 90000,
-		.manager = "node (11) is a thread of a multiprocessing manager, and has the name "
-			   "of the client that it serves"};
+		.manager = "node (11) serves a client of a multiprocessing manager, and has the "
+			   "client's name"};
 
 	(void)state;
+	explain(&of, "");
+	of.main = "node";
+	of.manager = "node (11) serves a client of a multiprocessing manager";
 	explain(&of, "");
 	of.frames[0][1].file = "/srv/managers.py";
 	of.manager = "";

@@ -244,7 +244,7 @@ static void test_the_owner_is_to_blame_if_its_own_wait_is_unknown(void **state)
 	}
 #define THREADING "/usr/lib/python3.11/threading.py"
 #define FUTURES "/usr/lib/python3.11/concurrent/futures/"
-#define POOL "/usr/lib/python3.11/multiprocessing/pool.py"
+#define POOLS "/usr/lib/python3.11/multiprocessing/pool.py"
 
 /* Stack number n is the n-th row, innermost first. */
 static const struct stack_frame stacks[][3] = {
@@ -284,9 +284,15 @@ static const struct stack_frame stacks[][3] = {
 	 PYTHON("_worker", FUTURES "thread.py")},
 	{NATIVE("_queue_SimpleQueue_get"), PYTHON("_worker", FUTURES "thread.py")},
 	{NATIVE("read"), PYTHON("settle", "/srv/app.py"), PYTHON("_worker", FUTURES "thread.py")},
-	{PYTHON("ApplyResult.get", POOL), PYTHON("settle", "/srv/app.py"), PYTHON("worker", POOL)},
-	{NATIVE("epoll_wait"),
-	 PYTHON("BaseEventLoop.run_forever", "/usr/lib/python3.11/asyncio/base_events.py")},
+	{NATIVE("epoll_wait"), PYTHON("Loop.run_forever", "/srv/uvloop/loop.py")},
+	{NATIVE("read"), PYTHON("Pool._handle_results", POOLS)},
+	{NATIVE("clock_nanosleep"), PYTHON("beat", "/srv/app.py"), PYTHON("Thread.run", THREADING)},
+	{NATIVE("clock_nanosleep"),
+	 PYTHON("settle", "/srv/app.py"),
+	 {.function = "[cut]", .cut = true}},
+	{PYTHON("ApplyResult.get", POOLS), PYTHON("settle", "/srv/app.py"),
+	 PYTHON("worker", POOLS)},
+	{NATIVE("accept"), PYTHON("serve", "/srv/app.py")},
 };
 enum {
 	SLEEPS,
@@ -315,8 +321,12 @@ enum {
 	POOL_WAITS,
 	POOL_IDLE,
 	POOL_WORKS,
-	THREAD_POOL_WAITS,
 	LOOP,
+	RESULTS,
+	BEATS,
+	DEEP_SLEEP,
+	THREAD_POOL_WAITS,
+	ACCEPTS,
 };
 
 static void frames(void *arg, uint32_t stack, stack_frame_fn each, void *each_arg)
@@ -357,24 +367,44 @@ static void stacks_add(struct capture *capture)
 #define NR_NANOSLEEP 35
 #define THREADS 4
 
+static int call_of(uint32_t way)
+{
+	switch (way) {
+	case SLEEPS:
+	case BEATS:
+	case DEEP_SLEEP:
+		return NR_NANOSLEEP;
+	case LOOP:
+		return NR_EPOLL_WAIT;
+	case RESULTS:
+		return NR_READ;
+	case ACCEPTS:
+		return NR_ACCEPT;
+	default:
+		return NR_FUTEX;
+	}
+}
+
 /* Threads 10 to 13 wait in these ways; one that sleeps wakes up now and then. */
 static void ways_add(struct capture *capture, const uint32_t ways[THREADS], bool one_lock)
 {
 	threads_named(capture, 10, 9 + THREADS);
 	stacks_add(capture);
 	for (uint32_t i = 0; i < THREADS; i++) {
-		bool sleeps = ways[i] == SLEEPS, monitor = ways[i] == MONITOR;
+		int call = call_of(ways[i]);
+		bool futex = call == NR_FUTEX, sleeps = call == NR_NANOSLEEP;
 
-		hang_add(capture, &(struct hung){
-					  .tid = 10 + i,
-					  .flags = sleeps || monitor ? 0 : WAFFLE_OPEN_WAIT_INSIDE,
-					  .stack = ways[i],
-					  .syscall = sleeps ? NR_NANOSLEEP : NR_FUTEX,
-					  .lock = sleeps     ? 0
-						  : one_lock ? 0x7000
-							     : 0x7000 + 64 * i,
-					  .from_ts = sleeps ? end_ts - 10 : 0,
-				  });
+		hang_add(capture,
+			 &(struct hung){
+				 .tid = 10 + i,
+				 .flags = futex && ways[i] != MONITOR ? WAFFLE_OPEN_WAIT_INSIDE : 0,
+				 .stack = ways[i],
+				 .syscall = call,
+				 .lock = !futex     ? 0
+					 : one_lock ? 0x7000
+						    : 0x7000 + 64 * i,
+				 .from_ts = sleeps ? end_ts - 10 : 0,
+			 });
 	}
 }
 
@@ -735,89 +765,85 @@ static char *text_of(const struct capture *capture,
 	return text;
 }
 
-/* What is said first of threads 10 to 13, and how many of them are stuck. Those of the pool may
- * have names. */
-static void check_pool(const uint32_t ways[THREADS], const char *const pool_names[THREADS],
-		       uint32_t expected, const char *begin)
+/* What is said first of threads 10 to 13, and how many of them are stuck. */
+struct pool_case {
+	uint32_t ways[THREADS], stuck;
+	const char *begin;
+	const char *names[THREADS]; /* NULL: "t" */
+};
+
+static void check_pool(const struct pool_case *of)
 {
 	struct capture capture;
 	struct why_hangs hangs;
 	uint32_t stuck = 0;
 	char *text;
 
-	ways_add(&capture, ways, false);
+	ways_add(&capture, of->ways, false);
 	for (uint32_t i = 0; i < THREADS; i++)
-		if (pool_names[i])
-			named(&capture, 10 + i, CAPTURE_PID, pool_names[i]);
+		if (of->names[i])
+			capture_thread_name(&capture, CAPTURE_START, 10 + i, 1, of->names[i]);
 	capture_load(&capture, end_ts);
 	why_hangs_find(&hangs, capture.model, &names);
 	for (size_t i = 0; i < hangs.waits.len; i++)
 		stuck += hangs.waits.data[i].stuck;
-	assert_int_equal(stuck, expected);
+	assert_int_equal(stuck, of->stuck);
 	why_hangs_free(&hangs);
 	text = text_of(&capture, hang_print_deadlocks);
-	assert_int_equal(strncmp(text, begin, strlen(begin)), 0);
-	assert_true(*begin || !*text);
+	assert_int_equal(strncmp(text, of->begin, strlen(of->begin)), 0);
+	assert_true(*of->begin || !*text);
 	free(text);
 	capture_free(&capture);
 }
 
+#define ALL_2_OF_POOL "may be a deadlock: all 2 threads of a ThreadPoolExecutor, such as "
+#define ONLY_OF_POOL "may be a deadlock: the only thread of a ThreadPoolExecutor, "
+#define ALL_4 "may be a deadlock: all 4 threads of t (10) wait"
+
 static void test_jobs_that_all_wait_for_others_of_their_pool_may_be_in_a_deadlock(void **state)
 {
-	static const struct {
-		uint32_t ways[THREADS], stuck;
-		const char *begin;
-	} rows[] = {
+	static const struct pool_case rows[] = {
 		{{PY_WAIT, POOL_WAITS, POOL_WAITS, PY_WAIT},
 		 2,
-		 "may be a deadlock: all 2 threads of a ThreadPoolExecutor, such as t (thread 11), "
-		 "have "
-		 "jobs "
-		 "that wait for others; if those are in the queue of the same pool, no thread is "
-		 "left to do them\n"},
+		 ALL_2_OF_POOL "t (thread 11), have jobs that wait for others; if those are queued "
+			       "in the same pool, no thread is left to do them\n",
+		 {NULL}},
 		{{PY_WAIT, POOL_WAITS, PY_WAIT, PY_WAIT},
 		 1,
-		 "may be a deadlock: the only thread of a ThreadPoolExecutor, t (thread 11), has a "
-		 "job "
-		 "that "
-		 "waits for another one; if that is in the queue of the same pool, no thread is "
-		 "left to do it\n"},
+		 ONLY_OF_POOL "t (thread 11), has a job that waits for another one; if that is "
+			      "queued in the same pool, no thread is left to do it\n",
+		 {NULL}},
+		/* Threads that do nothing for the others. */
+		{{PY_WAIT, POOL_WAITS, POOL_WAITS, BEATS}, 2, ALL_2_OF_POOL, {NULL}},
+		{{ACCEPTS, POOL_WAITS, POOL_WAITS, BEATS}, 2, ALL_2_OF_POOL, {NULL}},
 		/* Another thread may do what they wait for. */
+		{{PY_WAIT, POOL_WAITS, POOL_WAITS, POOL_IDLE}, 0, ALL_4, {NULL}},
+		{{PY_WAIT, POOL_WAITS, POOL_WAITS, POOL_WORKS}, 0, ALL_4, {NULL}},
+		{{PY_WAIT, POOL_WAITS, POOL_WAITS, LOOP}, 0, "", {NULL}},
+		{{PY_WAIT, POOL_WAITS, POOL_WAITS, RESULTS}, 0, "", {NULL}},
+		{{PY_WAIT, POOL_WAITS, POOL_WAITS, ACCEPTS}, 0, "", {NULL}},
+		/* It may have a job. */
+		{{PY_WAIT, POOL_WAITS, POOL_WAITS, SLEEPS}, 0, "", {NULL}},
+		{{PY_WAIT, POOL_WAITS, POOL_WAITS, DEEP_SLEEP}, 0, "", {NULL}},
+		/* Only the threads of one pool are counted. */
+		{{PY_WAIT, POOL_WAITS, POOL_WAITS, POOL_WAITS},
+		 3,
+		 ALL_2_OF_POOL "pool-0_0 (11)",
+		 {NULL, "pool-0_0", "pool-0_1", "pool-1_0"}},
+		{{PY_WAIT, POOL_WAITS, POOL_WAITS, THREAD_POOL_WAITS},
+		 3,
+		 ALL_2_OF_POOL "t (thread 11)",
+		 {NULL}},
 		{{PY_WAIT, POOL_WAITS, POOL_WAITS, POOL_IDLE},
-		 0,
-		 "may be a deadlock: all 4 threads"},
-		{{PY_WAIT, POOL_WAITS, POOL_WAITS, POOL_WORKS},
-		 0,
-		 "may be a deadlock: all 4 threads"},
-		{{PY_WAIT, POOL_WAITS, POOL_WAITS, LOOP}, 0, "may be a deadlock: all 4 threads"},
-		{{PY_WAIT, POOL_WAITS, POOL_WAITS, SLEEPS}, 0, ""},
+		 2,
+		 ALL_2_OF_POOL "pool-0_9 (11)",
+		 {NULL, "pool-0_9", "pool-0_10", "pool-1_0"}},
 	};
 
 	(void)state;
 	end_ts = 300000000;
 	for (size_t i = 0; i < LENGTH(rows); i++)
-		check_pool(rows[i].ways, (const char *[THREADS]){NULL}, rows[i].stuck,
-			   rows[i].begin);
-	end_ts = END_TS;
-}
-
-static void test_the_pools_of_a_process_are_told_apart(void **state)
-{
-	static const char *const unnamed[THREADS] = {NULL};
-	static const char *const pools[THREADS] = {NULL, "pool-0_0", "pool-0_10", "pool-1_0"};
-	static const struct {
-		uint32_t last, stuck;
-		const char *const *names;
-	} rows[] = {{THREAD_POOL_WAITS, 3, unnamed}, {POOL_WAITS, 3, pools}, {POOL_IDLE, 2, pools}};
-
-	(void)state;
-	end_ts = 300000000;
-	for (size_t i = 0; i < LENGTH(rows); i++) {
-		const uint32_t ways[THREADS] = {PY_WAIT, POOL_WAITS, POOL_WAITS, rows[i].last};
-
-		check_pool(ways, rows[i].names, rows[i].stuck,
-			   "may be a deadlock: all 2 threads of a ThreadPoolExecutor, such as ");
-	}
+		check_pool(&rows[i]);
 	end_ts = END_TS;
 }
 
@@ -1745,7 +1771,32 @@ struct end_wait {
 
 #define FOREVER UINT64_MAX
 
-static void end_waits_add(struct capture *capture, const struct end_wait waits[2], bool threads)
+/* What another thread of process 20 does. */
+enum end_thread {
+	NO_THREAD,
+	WAITS_INSIDE,
+	SLEEPS_TOO,
+	WAITS_OUTSIDE,
+	IS_AWAKE,
+};
+
+static void end_thread_add(struct capture *capture, enum end_thread thread)
+{
+	struct hung hung = {.tid = 21, .pid = 20, .syscall = NR_FUTEX, .lock = 0x7000};
+
+	if (thread == NO_THREAD)
+		return;
+	named(capture, 21, 20, "t");
+	if (thread == WAITS_INSIDE)
+		hung.flags = WAFFLE_OPEN_WAIT_INSIDE;
+	if (thread == SLEEPS_TOO)
+		hung.syscall = NR_NANOSLEEP;
+	if (thread != IS_AWAKE)
+		hang_add(capture, &hung);
+}
+
+static void end_waits_add(struct capture *capture, const struct end_wait waits[2],
+			  enum end_thread thread)
 {
 	capture_begin(capture, true);
 	for (uint32_t i = 0; i < 2; i++) {
@@ -1754,8 +1805,7 @@ static void end_waits_add(struct capture *capture, const struct end_wait waits[2
 		process_add(capture, 10 * (i + 1), i ? 10 : 1, "t");
 		object(capture, socket ? "socket:[1]" : "/srv/file", waits[i].detail);
 	}
-	if (threads)
-		named(capture, 21, 20, "t");
+	end_thread_add(capture, thread);
 	for (uint32_t i = 0; i < 2; i++) {
 		uint32_t pid = 10 * (i + 1);
 
@@ -1779,91 +1829,88 @@ static void end_waits_add(struct capture *capture, const struct end_wait waits[2
 #define WRITTEN_BY_10 "write end of process 10, t"
 
 /* Processes wait for each other if each has what the other one waits for, nobody else has it, and
- * neither has a timeout, nor another thread, unless a pipe is full that this one does not read. */
+ * neither has a timeout, nor another thread, unless that is idle and a pipe is full. */
+static const struct {
+	struct end_wait waits[2];
+	enum end_thread thread;
+	uint32_t deadlocks;
+	const char *begin;
+} file_waits[] = {
+	{{{NR_FLOCK, LOCKED_BY_20, 0, 0}, {NR_FLOCK, LOCKED_BY_10, 0, 0}},
+	 NO_THREAD,
+	 1,
+	 "deadlock: t (10) → t (20) → t (10): each waits for what the next one holds\n"
+	 "  t (10) blocked in flock on /srv/file (ext4, locked by process 20, t), since "},
+	{{{NR_FLOCK, LOCKED_BY_20 ", and its descendants u (21)", 0, 0},
+	  {NR_FLOCK, LOCKED_BY_10, 0, 0}},
+	 NO_THREAD,
+	 1,
+	 "may be "},
+	{{{NR_WRITE, READ_BY_20, 0, 0}, {NR_WRITE, READ_BY_10, 0, 0}},
+	 NO_THREAD,
+	 1,
+	 "may be a deadlock: t (10) → t (20) → t (10): each waits for the next one, at a "
+	 "pipe, for a lock or for its exit; only a signal can end that\n"},
+	{{{NR_WAIT4, "", 0, 0}, {NR_WRITE, READ_BY_10, 0, 0}}, NO_THREAD, 1, "may be "},
+	{{{NR_WAIT4, "", 0, 0}, {NR_EPOLL_WAIT, READ_BY_10, 0, 0}}, NO_THREAD, 0, ""},
+	{{{NR_READ, WRITTEN_BY_20, 0, 0}, {NR_FLOCK, LOCKED_BY_10, 0, 0}}, NO_THREAD, 1, "may be "},
+	{{{NR_POLL, READ_BY_20, FOREVER, 0}, {NR_WRITE, READ_BY_10, 0, 0}},
+	 NO_THREAD,
+	 1,
+	 "may be "},
+	{{{NR_POLL, READ_BY_20, 5000, 0}, {NR_WRITE, READ_BY_10, 0, 0}}, NO_THREAD, 0, ""},
+	{{{NR_EPOLL_WAIT, READ_BY_20, 0, 0}, {NR_WRITE, READ_BY_10, 0, 0}}, NO_THREAD, 0, ""},
+	{{{NR_WRITE, READ_BY_20, 0, 0}, {NR_WRITE, READ_BY_10, 0, WAFFLE_TASK_STOPPED}},
+	 NO_THREAD,
+	 0,
+	 ""},
+	{{{NR_FLOCK, LOCKED_BY_20, 0, 0}, {NR_FLOCK, LOCKED_BY_10, 0, 0}}, WAITS_INSIDE, 0, ""},
+	{{{NR_WRITE, READ_BY_20, 0, 0}, {NR_READ, WRITTEN_BY_10, 0, 0}},
+	 WAITS_INSIDE,
+	 1,
+	 "may be a deadlock: t (10) → t (20) → t (10): each waits for the next one, at a "
+	 "pipe, for a lock or for its exit; only a signal or another thread of these "
+	 "processes can end that\n"},
+	{{{NR_READ, WRITTEN_BY_20, 0, 0}, {NR_WRITE, READ_BY_10, 0, 0}}, SLEEPS_TOO, 1, "may be "},
+	{{{NR_WAIT4, "", 0, 0}, {NR_WRITE, READ_BY_10, 0, 0}}, WAITS_INSIDE, 1, "may be "},
+	/* The other thread of 20 may be the one that writes, or just be slow to read. */
+	{{{NR_WRITE, READ_BY_20, 0, 0}, {NR_WRITE, READ_BY_10, 0, 0}}, WAITS_OUTSIDE, 0, ""},
+	{{{NR_WRITE, READ_BY_20, 0, 0}, {NR_WRITE, READ_BY_10, 0, 0}}, IS_AWAKE, 0, ""},
+	{{{NR_READ, WRITTEN_BY_20, 0, 0}, {NR_READ, WRITTEN_BY_10, 0, 0}}, WAITS_INSIDE, 0, ""},
+	/* Sockets may have a timeout. */
+	{{{NR_READ, "unix, other end of process 20, t", 0, 0},
+	  {NR_READ, "unix, other end of process 10, t", 0, 0}},
+	 NO_THREAD,
+	 0,
+	 ""},
+	{{{NR_WRITE, READ_BY_20, 0, 0}, {NR_FLOCK, "ext4", 0, 0}}, NO_THREAD, 0, ""},
+	{{{NR_FLOCK, LOCKED_BY_20, 0, 0},
+	  {NR_FLOCK, "ext4, locked by 2 processes: t (10), t (30)", 0, 0}},
+	 NO_THREAD,
+	 0,
+	 ""},
+};
+
 static void test_processes_may_wait_for_each_other_at_files(void **state)
 {
-	static const struct {
-		struct end_wait waits[2];
-		bool threads; /* process 20 has another one */
-		uint32_t deadlocks;
-		const char *begin;
-	} rows[] = {
-		{{{NR_FLOCK, LOCKED_BY_20, 0, 0}, {NR_FLOCK, LOCKED_BY_10, 0, 0}},
-		 false,
-		 1,
-		 "deadlock: t (10) → t (20) → t (10): each waits for what the next one holds\n"
-		 "  t (10) blocked in flock on /srv/file (ext4, locked by process 20, t), since "},
-		{{{NR_FLOCK, LOCKED_BY_20 ", and its descendants u (21)", 0, 0},
-		  {NR_FLOCK, LOCKED_BY_10, 0, 0}},
-		 false,
-		 1,
-		 "may be "},
-		{{{NR_WRITE, READ_BY_20, 0, 0}, {NR_WRITE, READ_BY_10, 0, 0}},
-		 false,
-		 1,
-		 "may be a deadlock: t (10) → t (20) → t (10): each waits for the next one, at a "
-		 "pipe, for a lock or for its exit; only a signal can end that\n"},
-		{{{NR_WAIT4, "", 0, 0}, {NR_WRITE, READ_BY_10, 0, 0}}, false, 1, "may be "},
-		{{{NR_WAIT4, "", 0, 0}, {NR_EPOLL_WAIT, READ_BY_10, 0, 0}}, false, 0, ""},
-		{{{NR_READ, WRITTEN_BY_20, 0, 0}, {NR_FLOCK, LOCKED_BY_10, 0, 0}},
-		 false,
-		 1,
-		 "may be "},
-		{{{NR_POLL, READ_BY_20, FOREVER, 0}, {NR_WRITE, READ_BY_10, 0, 0}},
-		 false,
-		 1,
-		 "may be "},
-		{{{NR_POLL, READ_BY_20, 5000, 0}, {NR_WRITE, READ_BY_10, 0, 0}}, false, 0, ""},
-		{{{NR_EPOLL_WAIT, READ_BY_20, 0, 0}, {NR_WRITE, READ_BY_10, 0, 0}}, false, 0, ""},
-		{{{NR_WRITE, READ_BY_20, 0, 0}, {NR_WRITE, READ_BY_10, 0, WAFFLE_TASK_STOPPED}},
-		 false,
-		 0,
-		 ""},
-		{{{NR_FLOCK, LOCKED_BY_20, 0, 0}, {NR_FLOCK, LOCKED_BY_10, 0, 0}}, true, 0, ""},
-		{{{NR_WRITE, READ_BY_20, 0, 0}, {NR_READ, WRITTEN_BY_10, 0, 0}},
-		 true,
-		 1,
-		 "may be a deadlock: t (10) → t (20) → t (10): each waits for the next one, at a "
-		 "pipe, for a lock or for its exit; only a signal or another thread of these "
-		 "processes can end that\n"},
-		{{{NR_READ, WRITTEN_BY_20, 0, 0}, {NR_WRITE, READ_BY_10, 0, 0}},
-		 true,
-		 1,
-		 "may be "},
-		{{{NR_WAIT4, "", 0, 0}, {NR_WRITE, READ_BY_10, 0, 0}}, true, 1, "may be "},
-		/* The other thread of 20 may be the one that writes. */
-		{{{NR_READ, WRITTEN_BY_20, 0, 0}, {NR_READ, WRITTEN_BY_10, 0, 0}}, true, 0, ""},
-		/* Sockets may have a timeout. */
-		{{{NR_READ, "unix, other end of process 20, t", 0, 0},
-		  {NR_READ, "unix, other end of process 10, t", 0, 0}},
-		 false,
-		 0,
-		 ""},
-		{{{NR_WRITE, READ_BY_20, 0, 0}, {NR_FLOCK, "ext4", 0, 0}}, false, 0, ""},
-		{{{NR_FLOCK, LOCKED_BY_20, 0, 0},
-		  {NR_FLOCK, "ext4, locked by 2 processes: t (10), t (30)", 0, 0}},
-		 false,
-		 0,
-		 ""},
-	};
-
 	(void)state;
 	end_ts = 300000000;
-	for (size_t i = 0; i < LENGTH(rows); i++) {
+	for (size_t i = 0; i < LENGTH(file_waits); i++) {
 		const struct why_query query = {.tid = 10, .from_ts = 0, .to_ts = UINT64_MAX};
 		struct capture capture;
 		struct why_hangs hangs;
 		struct why *why;
 		char *text;
 
-		end_waits_add(&capture, rows[i].waits, rows[i].threads);
+		end_waits_add(&capture, file_waits[i].waits, file_waits[i].thread);
 		why = ask(&capture, end_ts, &query);
 		text = text_of(&capture, hang_print_deadlocks);
-		assert_int_equal(strncmp(text, rows[i].begin, strlen(rows[i].begin)), 0);
-		assert_true(*rows[i].begin || !*text);
+		assert_int_equal(strncmp(text, file_waits[i].begin, strlen(file_waits[i].begin)),
+				 0);
+		assert_true(*file_waits[i].begin || !*text);
 		free(text);
 		why_hangs_find(&hangs, capture.model, NULL);
-		assert_int_equal(hangs.deadlocks.len, rows[i].deadlocks);
+		assert_int_equal(hangs.deadlocks.len, file_waits[i].deadlocks);
 		why_hangs_free(&hangs);
 		done(&capture, why);
 	}
@@ -1876,35 +1923,35 @@ static void test_a_wait_for_the_lock_of_a_file_goes_on_with_its_holder(void **st
 	static const struct {
 		struct end_wait other;
 		const char *detail;
-		bool threads;
+		enum end_thread thread;
 		uint32_t culprit;
 		const char *cause, *grade, *object;
 	} rows[] = {
-		{{NR_NANOSLEEP, "", 0, 0}, LOCKED_BY_20, false, 20, "sleep", "likely", ""},
+		{{NR_NANOSLEEP, "", 0, 0}, LOCKED_BY_20, NO_THREAD, 20, "sleep", "likely", ""},
 		{{NR_NANOSLEEP, "", 0, 0},
 		 LOCKED_BY_20,
-		 true,
+		 IS_AWAKE,
 		 20,
 		 "lock",
 		 "likely",
 		 "/srv/file (ext4, locked by process 20, t)"},
 		{{NR_FLOCK, LOCKED_BY_10, 0, 0},
 		 LOCKED_BY_20,
-		 false,
+		 NO_THREAD,
 		 10,
 		 "lock",
 		 "certain",
 		 "/srv/file (ext4, locked by process 10, t)"},
 		{{NR_NANOSLEEP, "", 0, 0},
 		 LOCKED_BY_10,
-		 false,
+		 NO_THREAD,
 		 10,
 		 "lock",
 		 "certain",
 		 "/srv/file (ext4, locked by process 10, t)"},
 		{{NR_NANOSLEEP, "", 0, 0},
 		 "ext4, locked by process 99, t",
-		 false,
+		 NO_THREAD,
 		 0,
 		 "lock",
 		 "unknown",
@@ -1917,7 +1964,7 @@ static void test_a_wait_for_the_lock_of_a_file_goes_on_with_its_holder(void **st
 		struct capture capture;
 		struct why *why;
 
-		end_waits_add(&capture, both, rows[i].threads);
+		end_waits_add(&capture, both, rows[i].thread);
 		why = ask(
 			&capture, END_TS,
 			&(struct why_query){.tid = 10, .from_ts = CAPTURE_START, .to_ts = END_TS});
@@ -2489,7 +2536,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			test_jobs_that_all_wait_for_others_of_their_pool_may_be_in_a_deadlock),
-		cmocka_unit_test(test_the_pools_of_a_process_are_told_apart),
 		cmocka_unit_test(test_cycles_are_found_and_come_first),
 		cmocka_unit_test(test_a_read_write_lock_needs_a_function_that_says_so),
 		cmocka_unit_test(test_the_chain_of_a_deadlock_ends_in_its_cycle),

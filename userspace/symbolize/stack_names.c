@@ -386,6 +386,20 @@ bool stack_frame_is_python(const struct stack_frame *frame)
 	return frame->module && !strcmp(frame->module, PYTHON_MODULE);
 }
 
+bool stack_frame_is_in(const struct stack_frame *frame, const char *source)
+{
+	size_t file = frame->file ? strlen(frame->file) : 0, len = strlen(source);
+
+	return file >= len && !strcmp(frame->file + file - len, source);
+}
+
+const char *stack_frame_plain_name(const struct stack_frame *frame)
+{
+	const char *dot = frame->function ? strrchr(frame->function, '.') : NULL;
+
+	return dot ? dot + 1 : frame->function;
+}
+
 bool stack_frame_is_of_runtime(const struct stack_frame *frame)
 {
 	return stack_frame_is_python(frame) || stack_frame_is_java_method(frame);

@@ -82,6 +82,11 @@ bool stack_frame_is_common(const struct stack_frame *frame);
 bool stack_frame_is_interpreter(const struct stack_frame *frame);
 /* Whether a frame is a function of Python. */
 bool stack_frame_is_python(const struct stack_frame *frame);
+/* Whether the source of a frame ends in "multiprocessing/pool.py". */
+bool stack_frame_is_in(const struct stack_frame *frame, const char *source);
+/* The name of a function of Python without its class, which it has from Python 3.11 on; NULL:
+ * unknown. */
+const char *stack_frame_plain_name(const struct stack_frame *frame);
 /* Whether a frame is in code that the JVM made: a method of Java, its interpreter, or a stub. */
 bool stack_frame_is_java(const struct stack_frame *frame);
 /* Whether a frame is a method of Java. */

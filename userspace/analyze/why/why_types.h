@@ -320,8 +320,8 @@ struct why_instance {
 	/* Text in why.texts: a pool of which all threads are always busy, and to one of which a
 	 * chain of at least a tenth of the time leads; 0: none. */
 	uint32_t full_pool;
-	/* Text in why.texts: a thread to which a chain of at least a tenth of the time leads is of
-	 * a multiprocessing manager, though its name says another process; 0: none is known. */
+	/* Text in why.texts: a thread to which a chain of at least a tenth of the time leads serves
+	 * a client of a multiprocessing manager, whose name it may have; 0: none is known. */
 	uint32_t manager;
 	bool begun_before, unfinished;
 	bool left;         /* a call that did not return: it was over by to_ts */

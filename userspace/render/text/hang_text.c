@@ -351,9 +351,8 @@ static void print_pool(const struct hang_printer *printer, const struct why_stan
 	      printer->out);
 	put_own_function(printer, pool->thread);
 	fputs(pool->threads == 1
-		      ? "; if that is in the queue of the same pool, no thread is left to do it\n"
-		      : "; if those are in the queue of the same pool, no thread is left to do "
-			"them\n",
+		      ? "; if that is queued in the same pool, no thread is left to do it\n"
+		      : "; if those are queued in the same pool, no thread is left to do them\n",
 	      printer->out);
 	paint(printer, TERMINAL_END);
 }
@@ -403,9 +402,12 @@ bool hang_print_deadlocks(const struct why_hangs *hangs, const struct hang_view 
 		else if (hangs->waits.data[i].awaits == WHY_AWAITS_ENDED)
 			print_orphan(&printer, &hangs->waits.data[i]);
 	}
-	for (size_t i = 0; i < hangs->standstills.len; i++)
-		(hangs->standstills.data[i].pool ? print_pool : print_standstill)(
-			&printer, &hangs->standstills.data[i]);
+	for (size_t i = 0; i < hangs->standstills.len; i++) {
+		if (hangs->standstills.data[i].pool)
+			print_pool(&printer, &hangs->standstills.data[i]);
+		else
+			print_standstill(&printer, &hangs->standstills.data[i]);
+	}
 	return hangs->deadlocks.len || hangs->stopped || hangs->ended || hangs->standstills.len;
 }
 

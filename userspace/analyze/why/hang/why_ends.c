@@ -19,8 +19,8 @@ struct wait_ends {
 	const struct why_hangs *hangs;
 	const struct model *model;
 	struct map only;   /* pid → its only living thread, or SEVERAL */
+	struct map active; /* pid → the only one of these that is not idle, or SEVERAL */
 	uint32_t *pids;    /* the process that has to end the wait; 0: it is not known */
-	struct map toward; /* who waits, for whom, both as pids → the only such wait, or SEVERAL */
 };
 
 static const struct model_open_wait *wait_at(const struct wait_ends *ends, uint32_t index)
@@ -40,9 +40,15 @@ static void put_only(struct map *map, uint64_t key, uint32_t value)
 
 static void threads_find(struct wait_ends *ends)
 {
-	for (uint32_t i = 0; i < ends->model->threads.len; i++)
-		if (why_hang_is_alive(&ends->model->threads.data[i]))
-			put_only(&ends->only, ends->model->threads.data[i].pid, i);
+	const struct model_thread *threads = ends->model->threads.data;
+
+	for (uint32_t i = 0; i < ends->model->threads.len; i++) {
+		if (!why_hang_is_alive(&threads[i]))
+			continue;
+		put_only(&ends->only, threads[i].pid, i);
+		if (!why_hang_is_idle(ends->model, i))
+			put_only(&ends->active, threads[i].pid, i);
+	}
 }
 
 /* The only process that holds what a wait is for; 0: it is not known. A socket's read may have a
@@ -100,26 +106,12 @@ static uint32_t ender_of(const struct wait_ends *ends, const struct model_open_w
 	return has_no_timeout(ends->model, wait, call) ? holder_of(ends, wait) : 0;
 }
 
-static uint64_t toward_key(uint32_t pid, uint32_t other)
-{
-	return (uint64_t)pid << 32 | other;
-}
-
-static uint32_t pid_of(const struct wait_ends *ends, uint32_t index)
-{
-	return ends->model->threads.data[wait_at(ends, index)->thread].pid;
-}
-
 static void enders_find(struct wait_ends *ends)
 {
-	for (uint32_t i = 0; i < ends->hangs->waits.len; i++) {
-		if (ends->hangs->waits.data[i].awaits != WHY_AWAITS_UNKNOWN ||
-		    wait_at(ends, i)->syscall < 0)
-			continue;
-		ends->pids[i] = ender_of(ends, wait_at(ends, i));
-		if (ends->pids[i])
-			put_only(&ends->toward, toward_key(pid_of(ends, i), ends->pids[i]), i);
-	}
+	for (uint32_t i = 0; i < ends->hangs->waits.len; i++)
+		if (ends->hangs->waits.data[i].awaits == WHY_AWAITS_UNKNOWN &&
+		    wait_at(ends, i)->syscall >= 0)
+			ends->pids[i] = ender_of(ends, wait_at(ends, i));
 }
 
 /* Whether a pipe has been full all the time: no thread of the other process reads it. */
@@ -131,20 +123,24 @@ static bool is_full(const struct wait_ends *ends, uint32_t index)
 }
 
 /* The thread that has to end a wait for a process with several threads: the only one of them that
- * waits for this process, if no other thread of this process waits for that one, and one of both
- * waits at a full pipe. A program that reads what its child says, while the child waits for what
- * another thread of the program has to write, is just idle. MODEL_NONE: it is not known. */
-static uint32_t thread_back(const struct wait_ends *ends, uint32_t index)
+ * is not idle, if it waits for this process, of which no other thread is active either, and one of
+ * both waits at a full pipe. A program that reads what its child says, while the child waits for
+ * what another thread of the program has to write, is just idle. MODEL_NONE: it is not known. */
+static uint32_t counterpart_thread(const struct wait_ends *ends, uint32_t index)
 {
-	uint32_t pid = pid_of(ends, index), other = ends->pids[index];
-	uint32_t back = map_get(&ends->toward, toward_key(other, pid));
+	const struct model *model = ends->model;
+	const struct model_open_wait *wait = wait_at(ends, index), *back;
+	uint32_t pid = model->threads.data[wait->thread].pid, other = ends->pids[index], at;
+	uint32_t thread = map_get(&ends->active, other);
 
-	if (other == pid || back >= SEVERAL ||
-	    map_get(&ends->toward, toward_key(pid, other)) != index ||
-	    !(wait_at(ends, index)->before && wait_at(ends, back)->before) ||
-	    !(is_full(ends, index) || is_full(ends, back)))
+	if (other == pid || thread >= SEVERAL || map_get(&ends->active, pid) != wait->thread)
 		return MODEL_NONE;
-	return wait_at(ends, back)->thread;
+	back = model_open_wait_of(model, thread);
+	at = back ? (uint32_t)(back - model->open_waits.data) : 0;
+	if (!back || ends->pids[at] != pid || !wait->before || !back->before ||
+	    !(is_full(ends, index) || is_full(ends, at)))
+		return MODEL_NONE;
+	return thread;
 }
 
 static void owner_find(struct why_hung *hung, const struct wait_ends *ends, uint32_t index)
@@ -155,7 +151,7 @@ static void owner_find(struct why_hung *hung, const struct wait_ends *ends, uint
 	if (only == MAP_NONE)
 		return;
 	hung->others = only == SEVERAL;
-	hung->owner = hung->others ? thread_back(ends, index) : only;
+	hung->owner = hung->others ? counterpart_thread(ends, index) : only;
 	if (hung->owner == MODEL_NONE)
 		return;
 	/* A descendant that has inherited the lock may release it as well. */
@@ -179,7 +175,7 @@ void why_ends_find(struct why_hangs *hangs, const struct model *model)
 		if (ends.pids[i])
 			owner_find(&hangs->waits.data[i], &ends, i);
 	map_free(&ends.only);
-	map_free(&ends.toward);
+	map_free(&ends.active);
 	free(ends.pids);
 }
 

@@ -26,6 +26,19 @@ static inline bool why_hang_is_alive(const struct model_thread *thread)
 /* The threads are not looked at all at once, so each has to have waited for a while before. */
 #define WHY_STANDSTILL_NS 100000000ull
 
+/* Whether only another thread of the process can end a wait. */
+static inline bool why_hang_is_inside(const struct model_open_wait *wait)
+{
+	return wait->flags & WAFFLE_OPEN_WAIT_INSIDE &&
+	       wait->ts - wait->from_ts >= WHY_STANDSTILL_NS;
+}
+
+/* Whether a thread does nothing that others may wait for: since before the capture it has waited
+ * for another one of its process itself; it sleeps; or it waits for a signal, or as the main thread
+ * for a connection. A sleep may end, and what the thread does then is not known. In
+ * why_idle_thread.c. */
+bool why_hang_is_idle(const struct model *model, uint32_t thread);
+
 /* Finds the owners of locks of files. Finds also the threads at the other ends of pipes, and those
  * of children that are waited for: these count only in a deadlock, and why_ends_check() takes back
  * the others. Needs hangs->children. In why_ends.c. */
@@ -47,7 +60,7 @@ struct why_live_thread {
 
 /* The same for the threads of a process that are in pools. In why_pool_hang.c. */
 void why_pool_examine(struct why_hangs *hangs, const struct model *model, struct stack_names *names,
-		      const struct why_live_thread *threads, uint32_t count);
+		      const struct why_live_thread *list, uint32_t count);
 
 /* Marks the waits that are stuck, and adds the processes at a standstill. The waits are in the
  * order of the model, and have their owners and deadlocks. In why_standstill.c. */

@@ -13,13 +13,6 @@ static const struct model_open_wait *open_wait(const struct model *model,
 	return &model->open_waits.data[hung->wait];
 }
 
-/* Whether only another thread of the process can end a wait. */
-static bool is_inside(const struct model_open_wait *wait)
-{
-	return wait && wait->flags & WAFFLE_OPEN_WAIT_INSIDE &&
-	       wait->ts - wait->from_ts >= WHY_STANDSTILL_NS;
-}
-
 /* ---- polled locks ---- */
 
 /* A thread that waits for a monitor of Java, or a lock that its program made, looks at it about
@@ -108,7 +101,7 @@ static bool has_always_waited(const struct model *model, const struct why_hung *
 		return wait->before;
 	return hung->awaits != WHY_AWAITS_UNKNOWN && hung->awaits != WHY_AWAITS_PERHAPS_LOCK &&
 	       hung->awaits != WHY_AWAITS_SHARED && wait->before &&
-	       (hung->owner != MODEL_NONE || is_inside(wait));
+	       (hung->owner != MODEL_NONE || why_hang_is_inside(wait));
 }
 
 /* A wait is not stuck if the thread that is to end it is not. Each chain of waits ends at one that
@@ -162,7 +155,7 @@ static void add_wait(struct process_waits *all, const struct why_hung *hung,
 {
 	if (hung->awaits == WHY_AWAITS_RANKS)
 		return;
-	all->inside += is_inside(wait);
+	all->inside += why_hang_is_inside(wait);
 	all->deadlock |= hung->deadlock != MODEL_NONE || why_awaits_in_vain(hung->awaits);
 	all->stuck += hung->stuck;
 	if (!hung->stuck)
@@ -228,7 +221,7 @@ static bool is_idle_jvm(const struct model *model, struct stack_names *names, ui
 	if (why_jvm_is_launcher(model, names, thread))
 		return true;
 	return why_jvm_is_own_thread(model, names, thread) && hung->awaits == WHY_AWAITS_UNKNOWN &&
-	       (!(wait->flags & WAFFLE_OPEN_WAIT_INSIDE) || is_inside(wait));
+	       (!(wait->flags & WAFFLE_OPEN_WAIT_INSIDE) || why_hang_is_inside(wait));
 }
 
 /* The live threads, sorted by process, without idle ones of the JVM. */

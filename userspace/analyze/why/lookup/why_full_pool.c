@@ -10,14 +10,11 @@
 #include "analyze/why/lookup/why_pool_stack.h"
 #include "util/memory.h"
 #include "util/search.h"
-#include "util/text.h"
 
 /* ---- the threads of a process ---- */
 
 /* So many stacks of a thread are searched for the function of a pool. */
 #define STACKS_MAX 8
-/* Of a process with more threads, no pool is known. */
-#define THREADS_MAX 256
 
 struct pool_thread {
 	uint32_t thread;
@@ -28,7 +25,7 @@ struct pool_thread {
 
 struct members {
 	const struct why_walk *walk;
-	struct pool_thread list[THREADS_MAX];
+	struct pool_thread list[WHY_POOL_THREADS];
 	uint32_t count;
 	bool any;        /* the pool of one is known */
 	bool cut;        /* the process has more threads */
@@ -80,7 +77,7 @@ static void find_members(struct members *members, uint32_t pid)
 
 		if (threads[thread].pid != pid)
 			return;
-		members->cut = at - first == THREADS_MAX;
+		members->cut = at - first == WHY_POOL_THREADS;
 		if (members->cut)
 			return;
 		if (!threads[thread].traced || threads[thread].tid == pid)
@@ -234,12 +231,6 @@ static uint32_t text_of(struct why_walk *walk, const struct why_pool_row *row, u
 	return strtab_put(walk->why->texts, text, (size_t)len);
 }
 
-static bool is_like(const struct model *model, uint32_t a, uint32_t b)
-{
-	return !text_compare_without_numbers(model_thread_name(model, a),
-					     model_thread_name(model, b));
-}
-
 /* Whether a thread that may be of the pool, by its name, has no known stack. */
 static bool may_have_more(const struct members *members, const struct why_pool_row *row)
 {
@@ -248,7 +239,7 @@ static bool may_have_more(const struct members *members, const struct why_pool_r
 	for (uint32_t i = 0; i < members->count; i++)
 		for (uint32_t k = 0; list[i].row == row && k < members->count; k++)
 			if (list[k].unknown &&
-			    is_like(members->walk->model, list[i].thread, list[k].thread))
+			    why_pool_is_like(members->walk->model, list[i].thread, list[k].thread))
 				return true;
 	return false;
 }

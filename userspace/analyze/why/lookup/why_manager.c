@@ -19,12 +19,10 @@
 static void frame_take(const struct stack_frame *frame, void *arg)
 {
 	bool *serves = arg;
-	const char *name = frame->function ? strrchr(frame->function, '.') : NULL;
-	size_t len = frame->file ? strlen(frame->file) : 0;
+	const char *name = stack_frame_plain_name(frame);
 
-	name = name ? name + 1 : frame->function;
 	*serves |= name && stack_frame_is_python(frame) && !strcmp(name, SERVES) &&
-		   len >= strlen(SOURCE) && !strcmp(frame->file + len - strlen(SOURCE), SOURCE);
+		   stack_frame_is_in(frame, SOURCE);
 }
 
 /* The stacks of a thread that are looked at. */
@@ -65,6 +63,16 @@ static bool serves(const struct why_walk *walk, uint32_t thread)
 	return search.found;
 }
 
+/* Until Python gives the thread its name, it has that of its process. */
+static bool has_own_name(const struct model *model, uint32_t thread)
+{
+	const struct model_process *process = model_process_of(model, thread);
+
+	return process && process->main_thread != MODEL_NONE &&
+	       strcmp(model_thread_name(model, thread),
+		      model_thread_name(model, process->main_thread)) != 0;
+}
+
 uint32_t why_manager_text(struct why_walk *walk, uint32_t thread)
 {
 	const struct model *model = walk->model;
@@ -78,10 +86,10 @@ uint32_t why_manager_text(struct why_walk *walk, uint32_t thread)
 		return map_get(&walk->managers, thread);
 	if (serves(walk, thread)) {
 		len = snprintf(line, sizeof(line),
-			       "%.64s (%" PRIu32 ") is a thread of a multiprocessing manager, and "
-			       "has the name of the client that it serves",
+			       "%.64s (%" PRIu32 ") serves a client of a multiprocessing manager%s",
 			       model_thread_name(model, thread),
-			       model_pid_real(model, model->threads.data[thread].tid));
+			       model_pid_real(model, model->threads.data[thread].tid),
+			       has_own_name(model, thread) ? ", and has the client's name" : "");
 		text = strtab_put(walk->why->texts, line, (size_t)len);
 	}
 	map_put(&walk->managers, thread, text);

@@ -15,30 +15,17 @@ const struct why_pool_row why_pool_rows[WHY_POOL_ROWS] = {
 	 "multiprocessing/pool.py"},
 };
 
-/* The sources of Python's event loop, and of the thread that looks after a pool of processes. */
-static const char *const elsewhere[] = {"asyncio/base_events.py", "asyncio/runners.py",
-					"concurrent/futures/process.py"};
-
-static bool is_in(const struct stack_frame *frame, const char *source)
-{
-	size_t file = frame->file ? strlen(frame->file) : 0, len = strlen(source);
-
-	return file >= len && !strcmp(frame->file + file - len, source);
-}
-
 static bool is_of_row(const struct stack_frame *frame, const struct why_pool_row *row)
 {
 	return frame->function && !strcmp(frame->function, row->function) &&
-	       is_in(frame, row->source) && stack_frame_is_python(frame) == !row->idle;
+	       stack_frame_is_in(frame, row->source) && stack_frame_is_python(frame) == !row->idle;
 }
 
-/* From Python 3.11 on, a function has the name of its class before its own. */
 static bool waits_for_job(const struct stack_frame *frame, const struct why_pool_row *row)
 {
-	const char *name = frame->function ? strrchr(frame->function, '.') : NULL;
-
-	return row->waits && stack_frame_is_python(frame) && is_in(frame, row->waits_source) &&
-	       meaning_is_listed(name ? name + 1 : frame->function, row->waits);
+	return row->waits && stack_frame_is_python(frame) &&
+	       stack_frame_is_in(frame, row->waits_source) &&
+	       meaning_is_listed(stack_frame_plain_name(frame), row->waits);
 }
 
 struct taking {
@@ -63,10 +50,9 @@ static void take_frame(const struct stack_frame *frame, void *arg)
 		if (waits_for_job(frame, row))
 			taking->waits |= 1u << i;
 	}
-	for (size_t i = 0; i < sizeof(elsewhere) / sizeof(elsewhere[0]); i++)
-		stack->elsewhere |= stack_frame_is_python(frame) && is_in(frame, elsewhere[i]);
 	stack->python |= !stack->row && stack_frame_is_python(frame);
 	stack->named |= frame->function != NULL;
+	stack->cut |= frame->cut;
 }
 
 struct why_pool_stack why_pool_stack(struct stack_names *names, uint32_t number, uint64_t ts)
@@ -84,4 +70,28 @@ bool why_pool_has_job(const struct why_pool_stack *stack)
 		return false;
 	return stack->row->idle ? !(stack->idle >> (stack->row - why_pool_rows) & 1)
 				: stack->python;
+}
+
+static const char digits[] = "0123456789";
+
+/* Where the last number of a text begins, and its length. Without one, it is empty. */
+static size_t last_number(const char *text, size_t *len)
+{
+	size_t end = strlen(text), begin;
+
+	while (end && !strchr(digits, text[end - 1]))
+		end--;
+	for (begin = end; begin && strchr(digits, text[begin - 1]);)
+		begin--;
+	*len = end - begin;
+	return begin;
+}
+
+bool why_pool_is_like(const struct model *model, uint32_t a, uint32_t b)
+{
+	const char *first = model_thread_name(model, a), *second = model_thread_name(model, b);
+	size_t first_len, second_len, begin = last_number(first, &first_len);
+
+	return begin == last_number(second, &second_len) && !memcmp(first, second, begin) &&
+	       !strcmp(first + begin + first_len, second + begin + second_len);
 }

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "model/model.h"
 #include "symbolize/stack_names.h"
 
 /*
@@ -24,6 +25,9 @@ struct why_pool_row {
 	const char *waits, *waits_source;
 };
 
+/* Of a process with more threads, no pool is known. */
+#define WHY_POOL_THREADS 256
+
 #define WHY_POOL_ROWS 3
 extern const struct why_pool_row why_pool_rows[WHY_POOL_ROWS];
 
@@ -32,13 +36,16 @@ struct why_pool_stack {
 	unsigned idle;                  /* a bit for each row whose function `idle` is on it */
 	bool python;                    /* functions of Python were called by that of the row */
 	bool waits;                     /* one of them waits for another job */
-	bool elsewhere; /* it does, or looks after, jobs of an event loop or of processes */
-	bool named;     /* it has a function with a name */
+	bool named;                     /* it has a function with a name */
+	bool cut;                       /* the function of a pool may be further out */
 };
 
 /* `names` may be NULL, and the stack 0: unknown. */
 struct why_pool_stack why_pool_stack(struct stack_names *names, uint32_t number, uint64_t ts);
 /* Whether a thread with this stack, which is of a pool, has a job. */
 bool why_pool_has_job(const struct why_pool_stack *stack);
+/* Whether two threads may be of one pool by their names, which differ in the last number at most:
+ * "ThreadPoolExecutor-0_1" and "ThreadPoolExecutor-0_2". */
+bool why_pool_is_like(const struct model *model, uint32_t a, uint32_t b);
 
 #endif
