@@ -376,12 +376,16 @@ static size_t common_length(const char *a, size_t a_len, const char *b, size_t b
 	return (i == a_len || a[i] == '/') && (i == b_len || b[i] == '/') ? i : folder;
 }
 
-/* Prints ", files in /data/shards", the folder of all files of a cause. */
+/* Files of which no path is known may have this part of the time. */
+#define FOLDER_PARTS 10
+
+/* Prints ", files in /data/shards", the folder of the files of a cause. */
 static void put_folder(const struct why_printer *printer, const struct why_instance *instance,
 		       const struct why_by_cause *sum)
 {
 	const struct why_part *parts = &printer->why->parts.data[instance->part];
 	const char *first = NULL;
+	uint64_t ns = 0;
 	size_t len = 0;
 	bool several = false;
 
@@ -389,16 +393,15 @@ static void put_folder(const struct why_printer *printer, const struct why_insta
 		const char *object = strtab_get(printer->why->texts, parts[i].object);
 		size_t path = path_length(object, &parts[i]), common;
 
-		if (!is_of_cause(&parts[i], sum))
+		if (!is_of_cause(&parts[i], sum) || *object != '/')
 			continue;
-		if (*object != '/')
-			return;
+		ns += parts[i].ns;
 		common = first ? common_length(first, len, object, path) : path;
 		several |= parts[i].objects > 1 || (first && (common < len || common < path));
 		first = first ? first : object;
 		len = common;
 	}
-	if (!len)
+	if (!len || ns < sum->ns - sum->ns / FOLDER_PARTS)
 		return;
 	fputs(several ? ", files in " : ", ", printer->out);
 	terminal_put(printer->out, first, len);
