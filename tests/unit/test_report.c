@@ -481,7 +481,7 @@ static void check_file(const char *object, const char *expected)
 	char *text;
 
 	cause.object = strtab_put(why.texts, object, strlen(object));
-	text = report_culprit_text(&causes, NULL, &cause, "", 24);
+	text = report_culprit_text(&causes, NULL, &cause, NULL, "", 24);
 	assert_string_equal(text, expected);
 	free(text);
 	strtab_free(why.texts);

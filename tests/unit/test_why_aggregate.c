@@ -509,6 +509,30 @@ static void test_the_time_of_a_process_is_summed_over_its_causes(void **state)
 	}
 }
 
+/* A span waits for the CPU that thread 30 has for 4000, and then thread 31 for 1000. */
+static void test_the_process_with_three_quarters_of_a_cause_is_known(void **state)
+{
+	const struct why_group *group;
+	struct capture capture;
+	struct why_aggregate *aggregate;
+
+	(void)state;
+	begin(&capture);
+	named(&capture, 30, 30, "peer");
+	named(&capture, 31, 31, "peer");
+	capture_span(&capture, 2000, A, 0x100);
+	gets(&capture, 3000, 0, A, 30, 0, 0, 0);
+	gets(&capture, 7000, 0, 30, 31, 0, 0, 0);
+	gets(&capture, 8000, 0, 31, A, 0, 0, 0);
+	capture_end(&capture, 8100, A, 0x100);
+	aggregate = aggregate_of(&capture, 0);
+	group = why_aggregate_group(aggregate, SITE_STEP);
+	assert_int_equal(group->causes.data[0].total_ns, 4000 + 1000);
+	assert_int_equal(why_group_cause_process(aggregate, group, &group->causes.data[0])->pid,
+			 30);
+	finish(&capture, aggregate);
+}
+
 static void test_losses_leave_nothing_certain(void **state)
 {
 	struct waffle_rec_loss loss = {.rec = {END_TS - 1000, 0, WAFFLE_REC_LOSS, 0},
@@ -656,6 +680,7 @@ int main(void)
 		cmocka_unit_test(test_pipes_that_a_program_makes_for_each_span_are_one_cause),
 		cmocka_unit_test(test_numbered_files_are_one_cause_but_the_slow_one),
 		cmocka_unit_test(test_the_time_of_a_process_is_summed_over_its_causes),
+		cmocka_unit_test(test_the_process_with_three_quarters_of_a_cause_is_known),
 		cmocka_unit_test(test_losses_leave_nothing_certain),
 		cmocka_unit_test(test_what_is_not_explained_is_said_and_the_rest_still_sums),
 		cmocka_unit_test(test_sums_are_exact_and_repeat_when_there_are_many_slices),

@@ -100,7 +100,7 @@ static void test_who_awaits_the_end_of_a_process_is_named_if_it_is_another_one(v
 	gets(&capture, 1200, 1, 0, 11, 61, 1200, 0);
 	capture_end(&capture, 1210, 11, 1);
 	why = ask_span(&capture, 1300);
-	check_part(why, 0, "process-exit", 100, 60, "likely", "awaited by child (20)");
+	check_part(why, 0, "process-exit", 100, 60, "likely", "awaited by child");
 	check_part(why, 1, "process-exit", 40, 61, "likely", "");
 	done(&capture, why);
 }

@@ -1038,6 +1038,19 @@ static void test_a_process_that_is_stopped_without_a_free_descriptor_is_one_line
 	done(&capture, why);
 }
 
+static void check_impaired_json(const struct why *why, bool is_known)
+{
+	yajl_val tree = json_of(why), impaired = first(tree, "impaired");
+	yajl_val cgroup =
+		yajl_tree_get(impaired, (const char *[]){"pids_cgroup", NULL}, yajl_t_string);
+
+	assert_int_equal(number_in(impaired, "pids"), 16);
+	assert_int_equal(cgroup != NULL, is_known);
+	if (is_known)
+		assert_string_equal(YAJL_GET_STRING(cgroup), "/sys/fs/cgroup/jobs");
+	yajl_tree_free(tree);
+}
+
 static void test_a_process_whose_cgroup_has_all_its_processes_says_so(void **state)
 {
 	struct waffle_rec_io_limit limit = {.rec = {9000, CAPTURE_PID, WAFFLE_REC_IO_LIMIT, 0},
@@ -1065,6 +1078,7 @@ static void test_a_process_whose_cgroup_has_all_its_processes_says_so(void **sta
 					"all 16 processes and threads that it may have (pids.max): "
 					"fork(), clone() and the like fail with EAGAIN\n"
 				      : "server (10) is in a cgroup, which has all 16 processes");
+		check_impaired_json(why, is_known);
 		done(&capture, why);
 	}
 }
@@ -1178,6 +1192,18 @@ static void test_work_is_of_no_request_if_it_may_be_another_ones(void **state)
 	assert_int_equal(request_worked_for("RESP BLPOP", true, true), 0);
 }
 
+static void check_by_process_json(const struct why *why, bool is_there)
+{
+	yajl_val tree = json_of(why), instance = first(tree, "instances");
+
+	if (is_there)
+		assert_int_equal(number_at(first(instance, "by_process"), "thread", "tid"), 12);
+	else
+		assert_null(
+			yajl_tree_get(instance, (const char *[]){"by_process", NULL}, yajl_t_any));
+	yajl_tree_free(tree);
+}
+
 /* Thread 11 waits for a thread of another process twice, and once that has the CPU of thread 11. If
  * it never does, the row with the two waits says it all. */
 static void test_what_one_process_does_is_told_whatever_the_causes(void **state)
@@ -1213,6 +1239,7 @@ static void test_what_one_process_does_is_told_whatever_the_causes(void **state)
 		fclose(out);
 		assert_int_equal(strstr(printed, "  by process: ") != NULL, takes);
 		assert_int_equal(strstr(printed, text) != NULL, takes);
+		check_by_process_json(why, takes);
 		free(printed);
 		done(&capture, why);
 	}
@@ -1274,8 +1301,8 @@ static uint64_t starts_programs(struct capture *capture, uint32_t count)
 
 static void test_many_short_processes_are_told_together(void **state)
 {
-	static const char text[] = "  short processes: 70.0 % for 20 of them, which lived for 80 "
-				   "ns on average; most for those named cut\n";
+	static const char text[] = "  short processes: 70.0 %, most for those named cut; 20 began "
+				   "meanwhile, and lived for 80 ns on average\n";
 
 	(void)state;
 	for (uint32_t count = 8; count <= 20; count += 12) {

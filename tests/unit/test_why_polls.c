@@ -513,18 +513,26 @@ static void test_who_releases_a_lock_shows_which_it_was_if_the_wait_has_no_stack
 	}
 }
 
-/* Thread 11 waits for a lock from 1 to 41 ms. Thread 12 has it, and waits for thread 13 meanwhile:
- * its client, at a socket, or what else that is. */
+/* Thread 11 waits for a lock from 1 to 41 ms. Thread 12 has it, and waits for its client meanwhile:
+ * for its next command, or for rows of COPY. */
 static void test_who_holds_up_a_lock_and_what_that_waits_for_is_told(void **state)
 {
 	static const char *const row[] = {"ProcSleep (x.c:1)", "heap_update (x.c:1)"};
+	static const char *const advisory[] = {"ProcSleep (x.c:1)",
+					       "pg_advisory_lock_int8 (x.c:1)"};
+	static const char *const command[] = {"secure_read (x.c:1)", NULL, "pq_getbyte (x.c:1)",
+					      NULL, "PostgresMain (x.c:1)"};
+	static const char *const copy[] = {"secure_read (x.c:1)", "pq_getbyte (x.c:1)",
+					   "NextCopyFrom (x.c:1)", "DoCopy (x.c:1)",
+					   "PostgresMain (x.c:1)"};
 	static const struct {
-		const char *object, *client, *text;
+		const char *const *waits, *const *holds;
+		const char *lock, *text;
 	} rows[] = {
-		{"socket:[9]", "psql",
-		 ", idle in transaction: it waits for its client psql (13)\n"},
-		{"socket:[9]", "postgres", ", which waits for postgres (13)\n"},
-		{"pipe:[9]", "psql", ", which waits for psql (13)\n"},
+		{row, command, "the lock of a row",
+		 "idle in transaction: it waits for its client psql (13)\n"},
+		{advisory, command, "an advisory lock", "which waits for psql (13)\n"},
+		{row, copy, "the lock of a row", "which waits for psql (13)\n"},
 	};
 
 	(void)state;
@@ -535,17 +543,22 @@ static void test_who_holds_up_a_lock_and_what_that_waits_for_is_told(void **stat
 		char text[160];
 
 		begin(&capture);
-		deep_stack(&capture, 2, row, 2);
+		deep_stack(&capture, 2, rows[i].waits, 2);
+		deep_stack(&capture, 3, rows[i].holds, 5);
 		object(&capture, "anon_inode:[signalfd]", "");
-		object(&capture, rows[i].object, "");
+		object(&capture, "socket:[9]", "");
 		named(&capture, 12, 12, "postgres");
-		named(&capture, 13, 13, rows[i].client);
+		named(&capture, 13, 13, "psql");
 		gets(&capture, 1000, 2, 0, 12, 0, 0, 0);
 		gets(&capture, 1000, 3, 0, 13, 0, 0, 0);
 		waits(&capture, MS, 1, 11, 0, S, NR_EPOLL_WAIT, 4, 1, 0);
 		waits(&capture, MS + 1, 2, 12, 0, S, NR_READ, 5, 0, 0);
 		gets(&capture, 41 * MS - 10, 2, 0, 12, 13, 41 * MS - 10, 0);
-		wait_details(&capture, MS + 1, 41 * MS - 10, 12, 2, 0, 0);
+		capture_add(&capture,
+			    &(struct waffle_rec_wait){.rec = {41 * MS - 10, 12, WAFFLE_REC_WAIT, 0},
+						      .from_ts = MS + 1,
+						      .object = 2,
+						      .user_stack = 3});
 		gets(&capture, 41 * MS, 1, 0, 11, 12, 41 * MS, 0);
 		capture_add(&capture,
 			    &(struct waffle_rec_wait){.rec = {41 * MS, 11, WAFFLE_REC_WAIT, 0},
@@ -554,12 +567,46 @@ static void test_who_holds_up_a_lock_and_what_that_waits_for_is_told(void **stat
 						      .user_stack = 2});
 		why = ask_named(&capture, 41, &names);
 		snprintf(text, sizeof(text),
-			 "  in waits for locks: 100.0 %% the lock of a row in PostgreSQL, held up "
-			 "by postgres (12)%s",
-			 rows[i].text);
+			 "  in waits for locks: 100.0 %% %s in PostgreSQL, held up by postgres "
+			 "(12), %s",
+			 rows[i].lock, rows[i].text);
 		check_why_text(why, text);
 		done_named(&capture, why, names);
 	}
+}
+
+/* Threads 12 and 13 take turns to have a lock: thread 12 for 24 ms, and thread 13 for 16 ms. Thread
+ * 12 sleeps in most of them, until a timer interrupts thread 13. */
+static void test_the_holder_for_more_than_half_of_the_time_is_told(void **state)
+{
+	static const uint32_t ms[][2] = {{12, 12}, {13, 8}, {12, 12}, {13, 8}};
+	uint64_t from = MS;
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	for (uint32_t tid = 12; tid < 14; tid++) {
+		named(&capture, tid, CAPTURE_PID, "holder");
+		gets(&capture, 1000, (uint16_t)(tid - 10), 0, tid, 0, 0, 0);
+	}
+	for (size_t i = 0; i < sizeof(ms) / sizeof(ms[0]); i++) {
+		uint64_t to = from + ms[i][1] * MS;
+
+		waits(&capture, from, 1, 11, 0, S, NR_FUTEX, 0x8000, FUTEX_MUTEX, 2);
+		if (ms[i][0] == 12) {
+			waits(&capture, from, 2, 12, 0, S, NR_NANOSLEEP, 0, 0, 0);
+			gets(&capture, to - 1, 2, 0, 12, 13, to - 1, HARD);
+		}
+		gets(&capture, to, 1, 0, 11, ms[i][0], to, 0);
+		from = to + 1;
+	}
+	why = ask_thread(&capture, 42, NULL);
+	assert_int_equal(why->instances.data[0].lock_count, 1);
+	assert_int_equal(why->locks.data[0].ns, 40 * MS);
+	assert_int_equal(why->model->threads.data[why->locks.data[0].holder].tid, 12);
+	assert_int_equal(why->locks.data[0].awaited, MODEL_NONE);
+	done(&capture, why);
 }
 
 /* Thread 12 has a mutex without a name while it waits for thread 13. */
@@ -921,14 +968,20 @@ static void test_pipes_that_a_thread_waits_for_in_one_place_are_one_cause(void *
 	done_named(&capture, why, names);
 }
 
-/* The last one of the shards takes half of the time, or almost all of it. */
+/* The last one of the shards takes half of the time, or almost all of it; or only its inode is
+ * known. */
 static void test_files_that_differ_only_in_numbers_are_one_cause(void **state)
 {
 	static const char *const functions[] = {"read (a.c:1)", "scan (a.c:2)"};
 	static const struct {
 		uint64_t last_ms;
-		const char *text;
-	} rows[] = {{20, "/data/shard-3 (ext4) and 2 more"}, {90, "/data/shard-3 (ext4)"}};
+		const char *last; /* NULL: like the others */
+		const char *object, *text;
+	} rows[] = {
+		{20, NULL, "/old (x)/s-3 (ext4) and 2 more", "/old (x)/s-3 (ext4) and 2 more\n"},
+		{90, NULL, "/old (x)/s-3 (ext4)", "disk-read (? (11), files in /old (x)), "},
+		{90, "inode 7 of /old", "inode 7 of /old (ext4)", "disk-read (? (11)), "},
+	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -943,8 +996,11 @@ static void test_files_that_differ_only_in_numbers_are_one_cause(void **state)
 			uint64_t to = from + (k == 3 ? rows[i].last_ms : 10) * MS;
 			char name[32];
 
-			snprintf(name, sizeof(name), "/data/shard-%" PRIu32, k);
-			file_on(&capture, name, 8);
+			snprintf(name, sizeof(name), "/old (x)/s-%" PRIu32, k);
+			if (k == 3 && rows[i].last)
+				object(&capture, rows[i].last, "ext4");
+			else
+				file_on(&capture, name, 8);
 			waits(&capture, from, 1, 11, 0, D, NR_READ, 3, 0, 0);
 			gets(&capture, to, 1, 0, 11, 0, to, HARD);
 			io_done(&capture, from, to, 11, 0);
@@ -957,11 +1013,35 @@ static void test_files_that_differ_only_in_numbers_are_one_cause(void **state)
 		}
 		why = ask_named(&capture, from / MS, &names);
 		assert_int_equal(part_of(why, 0)->cause, WHY_DISK_READ);
-		assert_string_equal(strtab_get(why->texts, part_of(why, 0)->object), rows[i].text);
-		if (i)
-			check_why_text(why, "disk-read (? (11), files in /data), ");
+		assert_string_equal(strtab_get(why->texts, part_of(why, 0)->object),
+				    rows[i].object);
+		check_why_text(why, rows[i].text);
 		done_named(&capture, why, names);
 	}
+}
+
+/* Each of two numbered files is locked by a program that is not recorded. */
+static void test_locks_of_numbered_files_are_apart(void **state)
+{
+	uint64_t from = MS;
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	for (uint32_t k = 1; k <= 2; k++) {
+		uint64_t to = from + (k == 1 ? 20 : 15) * MS;
+
+		object(&capture, k == 1 ? "/run/db.1.lock" : "/run/db.2.lock", "tmpfs");
+		waits(&capture, from, 1, 11, 0, S, NR_FLOCK, 3, 2, 0);
+		gets(&capture, to, 1, 0, 11, 60, to, 0);
+		wait_details(&capture, from, to, 11, k, 0, 0);
+		from = to + MS;
+	}
+	why = ask_thread(&capture, from / MS, NULL);
+	check_part(why, 0, "lock", 20 * MS, 60, "likely", "/run/db.1.lock (tmpfs)");
+	check_part(why, 1, "lock", 15 * MS, 60, "likely", "/run/db.2.lock (tmpfs)");
+	done(&capture, why);
 }
 
 /* The only wait of a short-lived thread has no stack. */
@@ -1012,6 +1092,7 @@ int main(void)
 		cmocka_unit_test(test_a_lock_of_mariadb_is_known_by_the_call_of_its_engine),
 		cmocka_unit_test(test_waits_without_a_stack_are_for_the_lock_that_others_show),
 		cmocka_unit_test(test_who_holds_up_a_lock_and_what_that_waits_for_is_told),
+		cmocka_unit_test(test_the_holder_for_more_than_half_of_the_time_is_told),
 		cmocka_unit_test(test_a_lock_without_a_name_is_told_by_who_waits_for_it),
 		cmocka_unit_test(
 			test_who_releases_a_lock_shows_which_it_was_if_the_wait_has_no_stack),
@@ -1029,6 +1110,7 @@ int main(void)
 		cmocka_unit_test(test_futexes_that_a_thread_waits_for_in_one_place_are_one_cause),
 		cmocka_unit_test(test_pipes_that_a_thread_waits_for_in_one_place_are_one_cause),
 		cmocka_unit_test(test_files_that_differ_only_in_numbers_are_one_cause),
+		cmocka_unit_test(test_locks_of_numbered_files_are_apart),
 		cmocka_unit_test(test_threads_made_for_a_job_each_that_sleep_are_one_cause),
 		cmocka_unit_test(
 			test_threads_of_a_pool_that_wait_for_different_things_are_not_one_cause),

@@ -679,13 +679,18 @@ test_a_writer_that_is_woken_late_and_finds_the_pipe_full_waits_for_the_reader(vo
 	}
 }
 
-static bool is_unnamed(const char *text)
+static bool is_unnamed_of(const char *text, bool lock)
 {
 	struct strtab *texts = strtab_make();
-	bool unnamed = wait_unnamed(texts, strtab_put(texts, text, strlen(text)));
+	bool unnamed = wait_unnamed(texts, strtab_put(texts, text, strlen(text)), lock);
 
 	strtab_free(texts);
 	return unnamed;
+}
+
+static bool is_unnamed(const char *text)
+{
+	return is_unnamed_of(text, false);
 }
 
 static void test_several_objects_are_not_counted_again(void **state)
@@ -714,18 +719,21 @@ static void test_numbered_files_are_of_a_kind(void **state)
 	};
 	static const char limited[] = "/d/seg.12 (ext4), and its cgroup may read 1 MiB (x)";
 	struct strtab *texts = strtab_make();
-	uint32_t kind = wait_unnamed(texts, strtab_put(texts, "/a 7/seg.12 (ext4)", 18));
+	uint32_t kind = wait_unnamed(texts, strtab_put(texts, "/a 7/seg.12 (ext4)", 18), false);
 	uint32_t some = strtab_put(texts, limited, sizeof(limited) - 1);
 
 	(void)state;
 	assert_string_equal(strtab_get(texts, kind), "/a 7/seg.N");
-	assert_string_equal(strtab_get(texts, wait_unnamed(texts, some)),
+	assert_string_equal(strtab_get(texts, wait_unnamed(texts, some, false)),
 			    "/d/seg.N, and its cgroup may read 1 MiB (x)");
 	assert_string_equal(strtab_get(texts, wait_unnamed_text(texts, some, 8)),
 			    "/d/seg.12 (ext4) and 7 more, and its cgroup may read 1 MiB (x)");
 	assert_false(is_unnamed("/d/seg.12 (ext4) and 7 more, and its cgroup may read 1 MiB (x)"));
 	for (size_t i = 0; i < LENGTH(apart); i++)
 		assert_false(is_unnamed(apart[i]));
+	assert_true(is_unnamed("/d/a (1).csv (ext4)"));
+	assert_false(is_unnamed_of("/run/db.1.lock (tmpfs)", true));
+	assert_true(is_unnamed_of("pipe:[4711]", true));
 	strtab_free(texts);
 }
 

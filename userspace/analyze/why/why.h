@@ -99,15 +99,18 @@ struct why_by_process {
 #define WHY_BY_PROCESS_MAX 4
 #define WHY_BY_PROCESS_PARTS 10 /* a process with a smaller part of the time is left out */
 /* Fills in the largest ones, the first one first; `sums` has room for WHY_BY_PROCESS_MAX. Returns
- * their number. Parts that stand for several processes do not count. */
+ * their number; 0 if no other process than that of the instance is to blame for that part of the
+ * time more than its largest cause shows. Parts that stand for several processes do not count. */
 uint32_t why_by_process(const struct why *why, const struct why_instance *instance,
 			struct why_by_process *sums);
 
 /* Processes that live for a small part of an instance, as a script starts them. */
 struct why_short_processes {
-	uint64_t ns;              /* of the instance, for which they are to blame */
-	uint64_t count, lived_ns; /* that began in it, and how long they lived together */
-	uint32_t thread;          /* one of those with the most time; MODEL_NONE: there is none */
+	uint64_t ns; /* of the instance, for which they are to blame */
+	/* All recorded ones that began in it, also if no part is theirs, and how long they lived
+	 * together. */
+	uint64_t count, lived_ns;
+	uint32_t thread; /* one of those with the most time; MODEL_NONE: there is none */
 };
 struct why_short_processes why_short_processes(const struct why *why,
 					       const struct why_instance *instance);

@@ -152,7 +152,8 @@ static void add_sums(struct why_group_cause *to, struct why_group_cause *from)
 	for (size_t i = 0; i < from->places.len; i++)
 		sample_counts_add(&to->places, &from->places.data[i]);
 	vec_free(&from->places);
-	why_vote_add(&to->process, from->process.choice, from->process.ns);
+	why_shares_add_all(&to->processes, &from->processes);
+	vec_free(&from->processes);
 	to->total_ns += from->total_ns;
 	to->ran_ns += from->ran_ns;
 	to->slow_ns += from->slow_ns;
@@ -325,7 +326,7 @@ static void process_add_part(struct why_group *group, struct why_group_cause *ca
 		process_add(group,
 			    &(struct why_group_process){number, part->ns, other ? part->ns : 0});
 	}
-	why_vote_add(&cause->process, number, part->ns);
+	why_shares_add(&cause->processes, &(struct why_share){.of = number, .ns = part->ns});
 }
 
 static uint32_t name_of(const struct model *model, uint32_t process)
@@ -338,9 +339,9 @@ const struct model_process *why_group_cause_process(const struct why_aggregate *
 						    const struct why_group_cause *cause)
 {
 	const struct model *model = aggregate->model;
-	uint32_t found = cause->process.choice;
+	uint32_t found = cause->process;
 
-	if (cause->process.ns < cause->total_ns - cause->total_ns / 4 || found == MODEL_NONE)
+	if (found == MODEL_NONE)
 		return NULL;
 	for (size_t i = 0; i < group->processes.len; i++) {
 		uint32_t process = group->processes.data[i].process;
@@ -466,6 +467,7 @@ static void group_free(struct why_group *group)
 {
 	for (size_t i = 0; i < group->causes.len; i++) {
 		vec_free(&group->causes.data[i].places);
+		vec_free(&group->causes.data[i].processes);
 		map_free(&group->causes.data[i].sockets);
 	}
 	vec_free(&group->causes);
@@ -535,7 +537,7 @@ static void cause_take(struct slices *slices, uint32_t number, const struct why 
 		cause->merged += from->merged;
 	if (cause->comm != from->comm)
 		cause->comm = MODEL_NONE;
-	why_vote_add(&cause->process, from->process.choice, from->process.ns);
+	why_shares_add_all(&cause->processes, &from->processes);
 	cause->total_ns += from->total_ns;
 	cause->ran_ns += from->ran_ns;
 	cause->slow_ns += from->slow_ns;
@@ -611,7 +613,7 @@ static void cause_finish_sockets(struct why_group_cause *cause)
 
 static uint32_t unnamed_of(const struct slices *slices, const struct why_group_cause *cause)
 {
-	return wait_unnamed(slices->made->why->texts, cause->object);
+	return wait_unnamed(slices->made->why->texts, cause->object, why_is_lock(cause->cause));
 }
 
 /* Whether two causes differ only in which object of their kind, which has no name, it is. */
@@ -647,7 +649,7 @@ static struct unnamed_limits unnamed_limits_of(const struct slices *slices,
 }
 
 /* Puts those of the causes from `first` on together that differ from it only in the number of their
- * object. False: they are few, or none is put together. */
+ * object. False: they are few. */
 static bool unnamed_fold(const struct slices *slices, struct why_group *group, size_t first)
 {
 	struct why_group_cause all = {0}, like = group->causes.data[first];
@@ -685,11 +687,18 @@ static bool unnamed_fold(const struct slices *slices, struct why_group *group, s
 		add_sums(&all, cause);
 	}
 	group->causes.len = kept;
-	if (!all.merged) /* the times of a damaged capture are too long to add up */
-		return false;
 	all.object = wait_unnamed_text(slices->made->why->texts, all.object, all.merged);
 	vec_add(&group->causes, all);
 	return true;
+}
+
+static void cause_finish_processes(struct why_group_cause *cause)
+{
+	struct why_share most = why_shares_most(&cause->processes);
+
+	cause->process =
+		most.ns && most.ns >= cause->total_ns - cause->total_ns / 4 ? most.of : MODEL_NONE;
+	vec_free(&cause->processes);
 }
 
 /* Moves the causes of a group to the aggregate. */
@@ -708,6 +717,7 @@ static void group_finish(struct slices *slices, uint32_t number)
 
 		cause->grade = why_grade_of(cause->grade_ns, cause->total_ns);
 		sample_counts_finish(&cause->places);
+		cause_finish_processes(cause);
 		cause_finish_sockets(cause);
 	}
 	processes_sort(group);

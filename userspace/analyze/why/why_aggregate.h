@@ -7,6 +7,7 @@
 #ifndef WAFFLE_ANALYZE_WHY_WHY_AGGREGATE_H
 #define WAFFLE_ANALYZE_WHY_WHY_AGGREGATE_H
 
+#include "analyze/why/lookup/why_shares.h"
 #include "analyze/why/why.h"
 
 /* Maximum number of causes that a group keeps apart by culprit. Beyond that it merges the smallest:
@@ -29,9 +30,13 @@ struct why_group_cause {
 	uint64_t slow_ns;   /* part of total_ns in slow spans */
 	uint64_t median_ns; /* part of total_ns in median spans */
 	uint64_t grade_ns[WHY_GRADE_CERTAIN + 1];
-	struct why_vote process; /* of the culprit: index in model.processes, or MODEL_NONE */
-	sample_counts places;    /* where the culprit ran, by its samples */
-	/* While collecting: the last span that was counted; the texts of the connections. */
+	/* The culprit's process with three quarters of the time, as an index in model.processes;
+	 * MODEL_NONE: there is none. */
+	uint32_t process;
+	sample_counts places; /* where the culprit ran, by its samples */
+	/* While collecting: all processes; the last span that was counted; the texts of the
+	 * connections. */
+	why_shares processes;
 	uint32_t last;
 	struct map sockets;
 };

@@ -64,7 +64,9 @@
 	      "the other end computed, does not answer, or is not recorded",                       \
 	      "the other end's thread, if known")                                                  \
 	CAUSE(PROCESS_EXIT, "process-exit", "a child process had to end", RED, "", COUNT, END,     \
-	      "a child was waited for, and it computed", "the child")                              \
+	      "a child was waited for, and it computed, or was not recorded; `awaited by perl` "   \
+	      "if it is no child of the process that is explained",                                \
+	      "the child")                                                                         \
 	CAUSE(GPU, "gpu", "a GPU", RED, "cuda", COUNT, BEGIN, "a GPU had work to do",              \
 	      "the thread that submitted the work, and its span then; the kernel, copy or "        \
 	      "collective, and its stream")                                                        \

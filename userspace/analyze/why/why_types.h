@@ -266,23 +266,6 @@ struct why_part {
 	uint32_t place, place_count;
 };
 
-/* What has most of the time, and the time that it has left in a vote for it, as others took theirs
- * from it (Boyer-Moore): it has at least as much. */
-struct why_vote {
-	uint32_t choice;
-	uint64_t ns;
-};
-
-static inline void why_vote_add(struct why_vote *vote, uint32_t choice, uint64_t ns)
-{
-	if (vote->ns && vote->choice != choice && vote->ns >= ns)
-		vote->ns -= ns;
-	else if (vote->ns && vote->choice != choice)
-		*vote = (struct why_vote){choice, ns - vote->ns};
-	else
-		*vote = (struct why_vote){choice, vote->ns + ns};
-}
-
 /* The time that an instance lost in waits for a lock, whatever its holder did meanwhile. If the
  * holder waited for another lock, that is not counted. */
 struct why_lock_time {
@@ -290,14 +273,15 @@ struct why_lock_time {
 	uint64_t ns;
 	/* The thread that held it up, as the holder of it, or of another lock that its holder
 	 * waited for; the thread for which that one waited meanwhile; and the user stack of those
-	 * who waited. Each for at least half of the time; MODEL_NONE: there is no such one. */
-	struct why_vote holder, awaited, stack;
-	uint32_t wait;      /* index in model.waits of one with that stack */
-	uint64_t socket_ns; /* of ns: the holder waited at a socket meanwhile */
+	 * who waited, by the index in model.waits of one that has it. Each for at least half of the
+	 * time; MODEL_NONE: there is no such one. */
+	uint32_t holder, awaited, wait;
+	/* For at least half of the time, the holder was a session of PostgreSQL that waited in its
+	 * transaction for the next command of its client. */
+	bool idle;
 };
 
-/* How many locks of an instance are told apart, and how many are listed; others are left out. */
-#define WHY_LOCKS_MAX 64
+/* How many locks of an instance are listed; others are left out. */
 #define WHY_LOCKS_LISTED 8
 
 struct why_instance {

@@ -5,6 +5,7 @@
 
 #include "analyze/why/lookup/why_intervals.h"
 #include "analyze/why/lookup/why_meaning.h"
+#include "analyze/why/lookup/why_shares.h"
 #include "analyze/why/lookup/why_wait.h"
 #include "analyze/why/why_await_types.h"
 #include "analyze/why/why_types.h"
@@ -25,6 +26,16 @@ struct why_link {
 	 * end of the capture ended it. */
 	bool unanswered;
 	bool open; /* it was the end of the capture */
+};
+
+/* How many locks of an instance are told apart; others are left out. */
+#define WHY_LOCKS_MAX 64
+
+/* A struct why_lock_time while it is built: of threads, and of user stacks. */
+struct why_lock_times {
+	uint32_t lock;
+	uint64_t ns, idle_ns;
+	why_shares holders, awaited, stacks;
 };
 
 #define WHY_SUM_BITS 9
@@ -203,6 +214,8 @@ struct why_walk {
 	VEC(struct why_pool_time) pool_times; /* of all traced threads, by thread */
 	bool pool_times_known;
 	struct map managers;   /* thread → text of why_manager_text() */
+	struct map commands;   /* user stack → whether it is of a session of PostgreSQL that waits
+				  for its next command */
 	struct map signals_to; /* thread → number of signals to it */
 	struct keymap cgroups; /* inode and detail of an object → text */
 	struct map files; /* inode and device of a file without a name → object that has one */
@@ -228,8 +241,8 @@ struct why_walk {
 	uint64_t end_ts;             /* where the instance ends */
 	uint32_t depth;              /* number of steps on the path */
 	struct why_step path[WHY_DEPTH_MAX + 1];
-	uint64_t span_until;                       /* end of the last step's innermost span */
-	struct why_lock_time locks[WHY_LOCKS_MAX]; /* of the instance */
+	uint64_t span_until;                        /* end of the last step's innermost span */
+	struct why_lock_times locks[WHY_LOCKS_MAX]; /* of the instance */
 	uint32_t lock_count;
 	VEC(struct why_sum) sums;
 	VEC(struct why_steps) chains;                  /* one per sum */

@@ -4,6 +4,16 @@
 #include "analyze/impaired.h"
 #include "render/text/why_node.h"
 
+static void pids_json(struct json *json, const struct model *model, const struct impaired *impaired)
+{
+	const char *cgroup = impaired->pids ? impaired_cgroup(model, impaired) : NULL;
+
+	if (impaired->pids)
+		json_field_u64(json, "pids", impaired->pids);
+	if (cgroup)
+		json_field_string(json, "pids_cgroup", cgroup);
+}
+
 void impaired_json(struct json *json, const struct model *model)
 {
 	impaired_list list = {0};
@@ -19,8 +29,7 @@ void impaired_json(struct json *json, const struct model *model)
 				json_field_bool(json, "stopped", true);
 			if (list.data[i].descriptors)
 				json_field_u64(json, "descriptors", list.data[i].descriptors);
-			if (list.data[i].pids)
-				json_field_u64(json, "pids", list.data[i].pids);
+			pids_json(json, model, &list.data[i]);
 			json_object_end(json);
 		}
 		json_array_end(json);

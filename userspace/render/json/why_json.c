@@ -453,6 +453,30 @@ static void by_cause_json(const struct why_json_printer *printer,
 	json_array_end(json);
 }
 
+static void by_process_json(const struct why_json_printer *printer,
+			    const struct why_instance *instance)
+{
+	const struct model *model = printer->model;
+	struct why_by_process sums[WHY_BY_PROCESS_MAX];
+	uint32_t count = why_by_process(printer->why, instance, sums);
+	uint64_t duration_ns = instance->to_ts - instance->from_ts;
+	struct json *json = printer->json;
+
+	if (!count)
+		return;
+	json_key(json, "by_process");
+	json_array_begin(json);
+	for (uint32_t i = 0; i < count; i++) {
+		json_object_begin(json);
+		why_thread_json(json, model, "thread",
+				model->processes.data[sums[i].process].main_thread);
+		json_field_f64(json, "share", (double)sums[i].ns / (double)duration_ns);
+		json_field_u64(json, "duration_ns", sums[i].ns);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
 static void locks_json(const struct why_json_printer *printer, const struct why_instance *instance)
 {
 	uint64_t duration_ns = instance->to_ts - instance->from_ts;
@@ -470,11 +494,10 @@ static void locks_json(const struct why_json_printer *printer, const struct why_
 		json_field_f64(json, "share",
 			       duration_ns ? (double)locks[i].ns / (double)duration_ns : 0);
 		json_field_u64(json, "duration_ns", locks[i].ns);
-		if (locks[i].holder.choice < printer->model->threads.len)
-			why_thread_json(json, printer->model, "held_up_by", locks[i].holder.choice);
-		if (locks[i].awaited.choice < printer->model->threads.len)
-			why_thread_json(json, printer->model, "holder_waits_for",
-					locks[i].awaited.choice);
+		if (locks[i].holder < printer->model->threads.len)
+			why_thread_json(json, printer->model, "held_up_by", locks[i].holder);
+		if (locks[i].awaited < printer->model->threads.len)
+			why_thread_json(json, printer->model, "holder_waits_for", locks[i].awaited);
 		json_object_end(json);
 	}
 	json_array_end(json);
@@ -536,6 +559,7 @@ static void instance_json(const struct why_json_printer *printer,
 	thread_field(printer, "ended_by", instance->ended_by);
 	links_json(printer, instance->span);
 	by_cause_json(printer, instance);
+	by_process_json(printer, instance);
 	locks_json(printer, instance);
 	json_key(json, "causes");
 	json_array_begin(json);

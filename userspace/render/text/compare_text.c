@@ -64,11 +64,10 @@ static void print_change(const struct compare_printer *printer, const struct why
 {
 	enum why_side side = change->cause[WHY_AFTER] ? WHY_AFTER : WHY_BEFORE;
 	const struct why_group_cause *cause = change->cause[side];
-	struct why_group_cause by_name = *cause;
 	char text[UNITS_TEXT + 1], *who;
 
-	by_name.process.ns = 0; /* the captures have different processes */
-	who = report_culprit_text(printer->comparison->of[side], name->group[side], &by_name, "",
+	/* Not which process of a name: the captures have different ones. */
+	who = report_culprit_text(printer->comparison->of[side], name->group[side], cause, NULL, "",
 				  COLUMNS - WHO_COLUMN);
 	terminal_put_cell(printer->out, 14,
 			  change_text(text, change->ns[WHY_AFTER] - change->ns[WHY_BEFORE]));

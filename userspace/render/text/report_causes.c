@@ -98,10 +98,9 @@ static void put_process(FILE *out, const struct model *model, const struct model
 /* Prints the thread of a cause and its span: "loader-2 in load". One of several processes of a name
  * follows it: "python (4711) in step". */
 static void put_thread(FILE *out, const struct why_aggregate *of, const struct why_group *group,
-		       const struct why_group_cause *cause)
+		       const struct why_group_cause *cause, const struct model_process *process)
 {
 	const struct why_group *groups = of->groups.data;
-	const struct model_process *process = why_group_cause_process(of, group, cause);
 
 	if (cause->comm != MODEL_NONE)
 		put(out, strtab_get(of->model->strings, cause->comm));
@@ -148,7 +147,8 @@ static void put_thing(FILE *out, const struct why_aggregate *of,
 }
 
 char *report_culprit_text(const struct why_aggregate *of, const struct why_group *group,
-			  const struct why_group_cause *cause, const char *prefix, unsigned room)
+			  const struct why_group_cause *cause, const struct model_process *process,
+			  const char *prefix, unsigned room)
 {
 	char *text = NULL;
 	size_t len;
@@ -156,7 +156,7 @@ char *report_culprit_text(const struct why_aggregate *of, const struct why_group
 
 	fputs(prefix, out);
 	if (has_thread(cause))
-		put_thread(out, of, group, cause);
+		put_thread(out, of, group, cause, process);
 	if (has_thread(cause) && (cause->object || cause->merged))
 		fputs(", ", out);
 	if (!fflush(out) && terminal_columns(text) < room)
@@ -179,8 +179,9 @@ static void print_cause(const struct causes_printer *printer, const struct why_g
 			size_t number)
 {
 	const struct why_group_cause *cause = &group->causes.data[number];
-	char *who = report_culprit_text(printer->report->causes, group, cause, "",
-					COLUMNS - WHO_COLUMN);
+	const struct why_aggregate *of = printer->report->causes;
+	char *who = report_culprit_text(of, group, cause, why_group_cause_process(of, group, cause),
+					"", COLUMNS - WHO_COLUMN);
 	char share[UNITS_TEXT], time[UNITS_TEXT];
 
 	fputs("  ", printer->out);
@@ -194,8 +195,8 @@ static void print_cause(const struct causes_printer *printer, const struct why_g
 	paint(printer, TERMINAL_END);
 	fprintf(printer->out, "  %-7s  %s\n", why_grade_names[cause->grade], who);
 	free(who);
-	samples_print(printer->out, printer->report->causes->why->sample_places, cause->places.data,
-		      cause->places.len, SAMPLES_INDENT);
+	samples_print(printer->out, of->why->sample_places, cause->places.data, cause->places.len,
+		      SAMPLES_INDENT);
 }
 
 static void print_rest(const struct causes_printer *printer, const struct why_group *group,
@@ -222,6 +223,7 @@ static void print_rest(const struct causes_printer *printer, const struct why_gr
 static char *difference_text(const struct report *report, const struct why_group *group,
 			     const struct why_group_cause *cause)
 {
+	const struct why_aggregate *of = report->causes;
 	bool thing = cause->object || cause->merged;
 	char prefix[UNITS_TEXT + 32], time[UNITS_TEXT];
 
@@ -232,7 +234,8 @@ static char *difference_text(const struct report *report, const struct why_group
 				   : "");
 	if (!has_thread(cause) && !thing)
 		return memory_text(prefix);
-	return report_culprit_text(report->causes, group, cause, prefix, COLUMNS - INDENT - 1);
+	return report_culprit_text(of, group, cause, why_group_cause_process(of, group, cause),
+				   prefix, COLUMNS - INDENT - 1);
 }
 
 /* Prints what the slow spans have more of, as many items a line as fit. */

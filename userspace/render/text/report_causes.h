@@ -22,9 +22,11 @@ void report_causes_json(struct json *json, const struct report *report,
 char *report_object_text(const struct why_aggregate *of, const struct why_group_cause *cause);
 
 /* The culprit of a cause of a group, to follow `prefix`, in at most `room` columns: "loader-2 in
- * load, /data/shard-7 (ext4)". The caller frees it. */
+ * load, /data/shard-7 (ext4)", or if `process` is not NULL, "loader-2 (4711) in load, …". The
+ * caller frees it. */
 char *report_culprit_text(const struct why_aggregate *of, const struct why_group *group,
-			  const struct why_group_cause *cause, const char *prefix, unsigned room);
+			  const struct why_group_cause *cause, const struct model_process *process,
+			  const char *prefix, unsigned room);
 /* Writes the member "culprit" of a cause's open object. */
 void report_culprit_json(struct json *json, const struct why_aggregate *causes,
 			 const struct why_group_cause *cause);

@@ -358,7 +358,8 @@ static bool has_one_culprit(const struct why_printer *printer, const struct why_
 /* The length of the path that a part's object begins with; of several files, that of the folder. */
 static size_t path_length(const char *object, const struct why_part *part)
 {
-	const char *end = strstr(object, " (") ?: object + strlen(object);
+	const char *end =
+		wait_file_system(object) ?: strstr(object, " (") ?: object + strlen(object);
 
 	while (part->objects > 1 && end > object && *end != '/')
 		end--;
@@ -375,12 +376,16 @@ static size_t common_length(const char *a, size_t a_len, const char *b, size_t b
 	return (i == a_len || a[i] == '/') && (i == b_len || b[i] == '/') ? i : folder;
 }
 
-/* Prints ", files in /data/shards", the folder of all files of a cause. */
+/* Files of which no path is known may have this part of the time. */
+#define FOLDER_PARTS 10
+
+/* Prints ", files in /data/shards", the folder of the files of a cause. */
 static void put_folder(const struct why_printer *printer, const struct why_instance *instance,
 		       const struct why_by_cause *sum)
 {
 	const struct why_part *parts = &printer->why->parts.data[instance->part];
 	const char *first = NULL;
+	uint64_t ns = 0;
 	size_t len = 0;
 	bool several = false;
 
@@ -390,12 +395,13 @@ static void put_folder(const struct why_printer *printer, const struct why_insta
 
 		if (!is_of_cause(&parts[i], sum) || *object != '/')
 			continue;
+		ns += parts[i].ns;
 		common = first ? common_length(first, len, object, path) : path;
 		several |= parts[i].objects > 1 || (first && (common < len || common < path));
 		first = first ? first : object;
 		len = common;
 	}
-	if (!len)
+	if (!len || ns < sum->ns - sum->ns / FOLDER_PARTS)
 		return;
 	fputs(several ? ", files in " : ", ", printer->out);
 	terminal_put(printer->out, first, len);
@@ -479,20 +485,6 @@ static void print_by_cause(const struct why_printer *printer, const struct why_i
 
 /* ---- by process ---- */
 
-/* Whether another process is to blame for more than its largest cause shows. */
-static bool hides_process(const struct why_printer *printer, const struct why_instance *instance,
-			  const struct why_by_process *sums, uint32_t count)
-{
-	uint64_t whole = instance->to_ts - instance->from_ts;
-	const struct model_process *own = model_process_of(printer->model, instance->thread);
-
-	for (uint32_t i = 0; i < count; i++)
-		if (&printer->model->processes.data[sums[i].process] != own &&
-		    sums[i].ns > sums[i].largest_ns + whole / WHY_BY_PROCESS_PARTS)
-			return true;
-	return false;
-}
-
 /* Prints "  by process: 84.2 % php (4711), 12.0 % nginx (4700)". */
 static void print_by_process(const struct why_printer *printer, const struct why_instance *instance)
 {
@@ -501,7 +493,7 @@ static void print_by_process(const struct why_printer *printer, const struct why
 	uint32_t count = why_by_process(printer->why, instance, sums);
 	char share[UNITS_TEXT];
 
-	if (!hides_process(printer, instance, sums, count))
+	if (!count)
 		return;
 	for (uint32_t i = 0; i < count; i++) {
 		fprintf(printer->out, "%s %s ", i ? "," : "  by process:",
@@ -515,8 +507,8 @@ static void print_by_process(const struct why_printer *printer, const struct why
 #define SHORT_COUNT 10
 #define SHORT_PARTS 10
 
-/* Prints "  short processes: 42.1 % for 3,021 of them, which lived for 4.10 ms on average; most for
- * those named cut". */
+/* Prints "  short processes: 42.1 %, most for those named cut; 3,021 began meanwhile, and lived for
+ * 4.10 ms on average". */
 static void print_short_processes(const struct why_printer *printer,
 				  const struct why_instance *instance)
 {
@@ -526,13 +518,12 @@ static void print_short_processes(const struct why_printer *printer,
 
 	if (sum.count < SHORT_COUNT || sum.ns <= whole / SHORT_PARTS)
 		return;
-	fprintf(printer->out,
-		"  short processes: %s for %s of them, which lived for %s on average; most for "
-		"those named ",
-		units_format_share(share, sum.ns, whole), units_format_count(count, sum.count),
-		units_format_duration(time, sum.lived_ns / sum.count));
+	fprintf(printer->out, "  short processes: %s, most for those named ",
+		units_format_share(share, sum.ns, whole));
 	why_put(printer, model_thread_name(printer->model, sum.thread));
-	fputc('\n', printer->out);
+	fprintf(printer->out, "; %s began meanwhile, and lived for %s on average\n",
+		units_format_count(count, sum.count),
+		units_format_duration(time, sum.lived_ns / sum.count));
 }
 
 /* ---- locks ---- */
@@ -547,33 +538,21 @@ static bool shows_lock(const struct why_part *first, const struct why_lock_time 
 	       first->ns >= lock->ns / 2;
 }
 
-/* Whether a process of PostgreSQL that has a lock waits for its client. */
-static bool is_idle_session(const struct why_printer *printer, const struct why_lock_time *lock)
-{
-	const struct model *model = printer->model;
-
-	return lock->socket_ns >= lock->ns / 2 &&
-	       strstr(strtab_get(printer->why->texts, lock->lock), " in PostgreSQL") &&
-	       strcmp(model_thread_name(model, lock->holder.choice),
-		      model_thread_name(model, lock->awaited.choice)) != 0;
-}
-
 /* Prints ", held up by postgres (4712), idle in transaction: it waits for its client psql (4713)".
  */
 static void put_holder(const struct why_printer *printer, const struct why_lock_time *lock)
 {
 	uint32_t thread_count = (uint32_t)printer->model->threads.len;
 
-	if (lock->holder.choice >= thread_count)
+	if (lock->holder >= thread_count)
 		return;
 	fputs(", held up by ", printer->out);
-	why_put_thread(printer, lock->holder.choice);
-	if (lock->awaited.choice >= thread_count)
+	why_put_thread(printer, lock->holder);
+	if (lock->awaited >= thread_count)
 		return;
-	fputs(is_idle_session(printer, lock) ? ", idle in transaction: it waits for its client "
-					     : ", which waits for ",
+	fputs(lock->idle ? ", idle in transaction: it waits for its client " : ", which waits for ",
 	      printer->out);
-	why_put_thread(printer, lock->awaited.choice);
+	why_put_thread(printer, lock->awaited);
 }
 
 /* A futex without a name is told by the function that waits for it: "futex 0x7f01, awaited by
@@ -583,7 +562,7 @@ static void put_named_lock(const struct why_printer *printer, const struct why_l
 	const char *text = strtab_get(printer->why->texts, lock->lock);
 
 	why_put(printer, text);
-	if (lock->stack.choice != MODEL_NONE && wait_is_unnamed_futex(text))
+	if (lock->wait != MODEL_NONE && wait_is_unnamed_futex(text))
 		why_put_function(printer, lock->wait, ", awaited by ");
 }
 
@@ -608,7 +587,7 @@ static void print_locks(const struct why_printer *printer, const struct why_inst
 		fprintf(printer->out, "%s %s ", i ? "," : "",
 			units_format_share(share, locks[i].ns, whole));
 		put_named_lock(printer, &locks[i]);
-		if (i + 1 == count || locks[i + 1].holder.choice != locks[i].holder.choice)
+		if (i + 1 == count || locks[i + 1].holder != locks[i].holder)
 			put_holder(printer, &locks[i]);
 	}
 	fputc('\n', printer->out);

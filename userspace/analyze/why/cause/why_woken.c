@@ -3,7 +3,6 @@
  * one. */
 #include "analyze/why/cause/why_blocked_internal.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -210,8 +209,8 @@ static bool is_for_lock(const struct why_blocked *blocked)
 					       futex_use_is_lock(blocked->facts.futex));
 }
 
-/* Who waits for the end of a process, if that is not the one that is explained: "awaited by perl
- * (4711)"; else 0. */
+/* Who waits for the end of a process, if that is not the one that is explained: "awaited by sh",
+ * the same for all shells of a script; else 0. */
 static uint32_t awaiter_text(struct why_walk *walk, const struct why_blocked *blocked)
 {
 	const struct model *model = walk->model;
@@ -221,9 +220,8 @@ static uint32_t awaiter_text(struct why_walk *walk, const struct why_blocked *bl
 
 	if (thread->pid == model->threads.data[walk->path[0].thread].pid)
 		return 0;
-	len = snprintf(text, sizeof(text), "awaited by %.64s (%" PRIu32 ")",
-		       model_thread_name(model, blocked->thread),
-		       model_pid_real(model, thread->tid));
+	len = snprintf(text, sizeof(text), "awaited by %.64s",
+		       model_thread_name(model, blocked->thread));
 	return strtab_put(walk->why->texts, text, (size_t)len);
 }
 

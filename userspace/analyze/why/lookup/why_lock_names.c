@@ -14,6 +14,8 @@ struct lock_row {
 
 #define STANDBY_TEXT "a synchronous standby of PostgreSQL, which has to confirm the commit"
 
+#define ADVISORY_TEXT "an advisory lock in PostgreSQL"
+
 #define SHARED_TEXT "a lock of Python's multiprocessing"
 
 /* PostgreSQL's wait for a lock of its table of locks. */
@@ -29,7 +31,7 @@ static const struct lock_row locks[] = {
 	 "the lock of an SQLite database: its holder is not recorded"},
 	{PROC_SLEEP, "heap_update heap_delete heap_lock_tuple ", "the lock of a row in PostgreSQL"},
 	{PROC_SLEEP, "XactLockTableWait ", "the end of a transaction in PostgreSQL"},
-	{PROC_SLEEP, "pg_advisory_* ", "an advisory lock in PostgreSQL"},
+	{PROC_SLEEP, "pg_advisory_* ", ADVISORY_TEXT},
 	{PROC_SLEEP, "LockRelation* ", "the lock of a table in PostgreSQL"},
 	{PROC_SLEEP, "LockAcquire* ", "a lock in PostgreSQL"},
 	{"LWLockAcquire* LWLockWaitForVar ", NULL, "a lock of shared memory in PostgreSQL"},
@@ -152,6 +154,11 @@ static bool is_of_row(const char *object, const char *waits)
 bool why_lock_is_of_transaction(const char *object)
 {
 	return is_of_row(object, PROC_SLEEP);
+}
+
+bool why_lock_ends_with_transaction(const char *object)
+{
+	return why_lock_is_of_transaction(object) && strcmp(object, ADVISORY_TEXT) != 0;
 }
 
 bool why_lock_is_of_metadata(const char *object)

@@ -23,6 +23,8 @@ bool why_lock_is_shared(const char *object);
 /* Whether this text of why_lock_awaited() is a lock of PostgreSQL that a session may hold until its
  * transaction ends. */
 bool why_lock_is_of_transaction(const char *object);
+/* The same, if the session can hold it no longer than that. */
+bool why_lock_ends_with_transaction(const char *object);
 /* Whether this text of why_lock_awaited() is a metadata lock of MariaDB or MySQL, which a
  * connection may hold while it waits for its client. */
 bool why_lock_is_of_metadata(const char *object);

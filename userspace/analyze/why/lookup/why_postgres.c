@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "analyze/why/lookup/why_meaning.h"
 #include "util/text.h"
 
 #define TITLE_BEGIN "postgres: "
@@ -84,5 +85,16 @@ bool why_postgres_is_background(const struct model *model, uint32_t thread)
 		if (text_begins(rest, background[i]) && (!rest[len] || rest[len] == ' '))
 			return true;
 	}
+	return false;
+}
+
+/* Source: src/backend/tcop/postgres.c of PostgreSQL 11 to 18. COPY FROM STDIN reads with
+ * pq_getbyte(), too, but is called from elsewhere. */
+bool why_postgres_awaits_command(const char *const *functions, uint32_t count)
+{
+	for (uint32_t i = 1; i < count; i++)
+		if (!strcmp(functions[i - 1], "pq_getbyte"))
+			return meaning_is_listed(functions[i],
+						 "SocketBackend ReadCommand PostgresMain ");
 	return false;
 }

@@ -17,5 +17,8 @@ bool why_postgres_is_idle(const char *title);
 /* Whether a thread is a process that PostgreSQL starts by itself, which waits for the time of its
  * next round, or for others to have some work for it. */
 bool why_postgres_is_background(const struct model *model, uint32_t thread);
+/* Whether a session waits for the next command of its client. `functions`: those of its user stack
+ * that have names, innermost first. Not all static functions may have one. */
+bool why_postgres_awaits_command(const char *const *functions, uint32_t count);
 
 #endif

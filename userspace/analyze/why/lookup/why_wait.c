@@ -336,16 +336,15 @@ static bool has_letter(const char *text)
 	return *text;
 }
 
-/* The " (ext4)" of "/data/seg.7 (ext4), and its cgroup …"; NULL: it is no such text. */
-static const char *file_system(const char *text)
+const char *wait_file_system(const char *text)
 {
 	const char *at = *text == '/' ? strstr(text, " (") : NULL;
 
 	for (; at; at = strstr(at + 1, " (")) {
 		const char *end = at + 2 + strcspn(at + 2, " ,()");
 
-		if (*end == ')')
-			return !end[1] || end[1] == ',' ? at : NULL;
+		if (*end == ')' && (!end[1] || end[1] == ',' || text_begins(end + 1, " and ")))
+			return at;
 	}
 	return NULL;
 }
@@ -357,7 +356,7 @@ static const char *file_system(const char *text)
 static uint32_t numbered_file(struct strtab *texts, const char *text)
 {
 	static const char *const apart[] = {"/dev/", "/proc/", "/sys/"};
-	const char *end = file_system(text);
+	const char *end = wait_file_system(text);
 	char kind[1024], *name;
 	size_t len;
 	int more;
@@ -365,7 +364,7 @@ static uint32_t numbered_file(struct strtab *texts, const char *text)
 	for (size_t i = 0; i < sizeof(apart) / sizeof(apart[0]); i++)
 		if (text_begins(text, apart[i]))
 			return 0;
-	if (!end || end - text >= (ptrdiff_t)sizeof(kind))
+	if (!end || strchr(end, ')')[1] == ' ' || end - text >= (ptrdiff_t)sizeof(kind))
 		return 0;
 	memcpy(kind, text, (size_t)(end - text));
 	kind[end - text] = '\0';
@@ -378,7 +377,7 @@ static uint32_t numbered_file(struct strtab *texts, const char *text)
 	return more < (int)(sizeof(kind) - len) ? strtab_put(texts, kind, len + (size_t)more) : 0;
 }
 
-uint32_t wait_unnamed(struct strtab *texts, uint32_t object)
+uint32_t wait_unnamed(struct strtab *texts, uint32_t object, bool lock)
 {
 	static const char *const begins[] = {WAIT_FUTEX_BEGIN, "pipe:[", DESCRIPTOR_SOCKET "[",
 					     DESCRIPTOR_INODE};
@@ -397,12 +396,12 @@ uint32_t wait_unnamed(struct strtab *texts, uint32_t object)
 			       ? strtab_put(texts, kind, (size_t)len)
 			       : 0;
 	}
-	return numbered_file(texts, text);
+	return lock ? 0 : numbered_file(texts, text);
 }
 
 uint32_t wait_unnamed_text(struct strtab *texts, uint32_t object, size_t count)
 {
-	const char *one = strtab_get(texts, object), *file = file_system(one);
+	const char *one = strtab_get(texts, object), *file = wait_file_system(one);
 	size_t at = file ? (size_t)(strchr(file, ')') + 1 - one) : strlen(one);
 	char text[1024];
 	int len = wait_is_unnamed_futex(one)

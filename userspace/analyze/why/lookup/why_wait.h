@@ -170,8 +170,12 @@ uint32_t wait_object_text(struct strtab *texts, const struct wait_facts *facts,
 bool wait_is_unnamed_futex(const char *text);
 /* Nothing but a number tells some objects from others of their kind: "futex 0x7f01", "pipe:[4711]",
  * "socket:[4711] (unix)", "inode 4711 of /data", "/data/seg.7 (ext4)". The text of the kind:
- * "pipe:[N]", "/data/seg.N"; 0: the object has a name. All are among `texts`. */
-uint32_t wait_unnamed(struct strtab *texts, uint32_t object);
+ * "pipe:[N]", "/data/seg.N"; 0: the object has a name. Numbered files are parts of one thing,
+ * unless each is a `lock`. All are among `texts`. */
+uint32_t wait_unnamed(struct strtab *texts, uint32_t object, bool lock);
+/* The " (ext4)" of "/data/seg.7 (ext4), and its cgroup …", or of "/data/seg.7 (ext4) and 7 more";
+ * NULL: it is no such text. */
+const char *wait_file_system(const char *text);
 /* The text of several objects of one kind, of which `object` is one: "8 futexes", "pipe:[4711] and
  * 7 more", or "/data/seg.7 (ext4) and 7 more, and its cgroup …". */
 uint32_t wait_unnamed_text(struct strtab *texts, uint32_t object, size_t count);

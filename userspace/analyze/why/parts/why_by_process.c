@@ -73,6 +73,21 @@ static size_t sums_make(const struct why *why, const struct why_instance *instan
 	return count;
 }
 
+/* Whether another process than that of the instance is to blame for more than its largest cause
+ * shows. */
+static bool hides_process(const struct model *model, const struct why_instance *instance,
+			  const struct why_by_process *sums, uint32_t count)
+{
+	uint64_t least_ns = (instance->to_ts - instance->from_ts) / WHY_BY_PROCESS_PARTS;
+	const struct model_process *own = model_process_of(model, instance->thread);
+
+	for (uint32_t i = 0; i < count; i++)
+		if (&model->processes.data[sums[i].process] != own &&
+		    sums[i].ns > sums[i].largest_ns + least_ns)
+			return true;
+	return false;
+}
+
 uint32_t why_by_process(const struct why *why, const struct why_instance *instance,
 			struct why_by_process *sums)
 {
@@ -88,7 +103,7 @@ uint32_t why_by_process(const struct why *why, const struct why_instance *instan
 		listed++;
 	}
 	free(all);
-	return listed;
+	return hides_process(why->model, instance, sums, listed) ? listed : 0;
 }
 
 /* ---- short processes ---- */

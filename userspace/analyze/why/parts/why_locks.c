@@ -3,7 +3,8 @@
 
 #include <stdlib.h>
 
-#include "target/process/descriptors.h"
+#include "analyze/why/lookup/why_lock_names.h"
+#include "analyze/why/lookup/why_postgres.h"
 #include "util/memory.h"
 
 /* The step that waits for the first lock of the chain; NULL: none does. */
@@ -15,7 +16,7 @@ static const struct why_step *step_awaiting(const struct why_walk *walk)
 	return NULL;
 }
 
-static struct why_lock_time *time_of(struct why_walk *walk, uint32_t lock)
+static struct why_lock_times *times_of(struct why_walk *walk, uint32_t lock)
 {
 	uint32_t i = 0;
 
@@ -24,7 +25,7 @@ static struct why_lock_time *time_of(struct why_walk *walk, uint32_t lock)
 	if (i == WHY_LOCKS_MAX)
 		return NULL;
 	if (i == walk->lock_count)
-		walk->locks[walk->lock_count++] = (struct why_lock_time){.lock = lock};
+		walk->locks[walk->lock_count++] = (struct why_lock_times){.lock = lock};
 	return &walk->locks[i];
 }
 
@@ -37,8 +38,35 @@ static const struct why_step *step_of_waker(const struct why_walk *walk,
 	return next < &walk->path[walk->depth] && next->thread == step->by ? next : NULL;
 }
 
+static uint32_t stack_of(const struct why_walk *walk, const struct why_step *step)
+{
+	return step->wait < walk->model->waits.len ? walk->model->waits.data[step->wait].user_stack
+						   : 0;
+}
+
+/* Whether a step is of a session of PostgreSQL that waits for the next command of its client. */
+static bool awaits_command(struct why_walk *walk, const struct why_step *step)
+{
+	const char *functions[STACK_NAMES_FUNCTIONS];
+	uint32_t stack = stack_of(walk, step), known = map_get(&walk->commands, stack), count;
+
+	if (!stack || known != MAP_NONE)
+		return stack && known;
+	count = stack_names_functions(walk->names, stack,
+				      walk->model->waits.data[step->wait].from_ts, functions,
+				      STACK_NAMES_FUNCTIONS);
+	known = why_postgres_awaits_command(functions, count);
+	map_put(&walk->commands, stack, known);
+	return known;
+}
+
+static void share_add(why_shares *shares, uint32_t of, uint64_t ns)
+{
+	why_shares_add(shares, &(struct why_share){.of = of, .ns = ns});
+}
+
 /* Who waits for a lock may itself hold another one: the last holder holds up all of them. */
-static void holder_add(const struct why_walk *walk, struct why_lock_time *time,
+static void holder_add(struct why_walk *walk, struct why_lock_times *times,
 		       const struct why_step *step, uint64_t ns)
 {
 	const struct why_step *next = step_of_waker(walk, step);
@@ -47,26 +75,23 @@ static void holder_add(const struct why_walk *walk, struct why_lock_time *time,
 		step = next;
 		next = step_of_waker(walk, step);
 	}
-	why_vote_add(&time->holder, step->by, ns);
-	if (!next)
+	share_add(&times->holders, step->by, ns);
+	/* Who had the CPU, or was interrupted there, is not whom it waits for. */
+	if (!next || next->state != WAFFLE_THREAD_BLOCKED || next->interrupt)
 		return;
-	why_vote_add(&time->awaited, next->by, ns);
-	if (descriptor_is_socket(strtab_get(walk->why->texts, next->object)))
-		time->socket_ns += ns;
+	share_add(&times->awaited, next->by, ns);
+	if (why_lock_ends_with_transaction(strtab_get(walk->why->texts, step->lock)) &&
+	    awaits_command(walk, next))
+		times->idle_ns += ns;
 }
 
-static void stack_add(const struct why_walk *walk, struct why_lock_time *time,
+static void stack_add(const struct why_walk *walk, struct why_lock_times *times,
 		      const struct why_step *step, uint64_t ns)
 {
-	uint32_t stack = step->wait < walk->model->waits.len
-				 ? walk->model->waits.data[step->wait].user_stack
-				 : 0;
+	uint32_t stack = stack_of(walk, step);
 
-	if (!stack)
-		return;
-	why_vote_add(&time->stack, stack, ns);
-	if (time->stack.choice == stack)
-		time->wait = step->wait;
+	if (stack)
+		why_shares_add(&times->stacks, &(struct why_share){stack, step->wait, ns});
 }
 
 void why_locks_add(struct why_walk *walk, const struct why_verdict *verdict, uint64_t ns)
@@ -74,31 +99,33 @@ void why_locks_add(struct why_walk *walk, const struct why_verdict *verdict, uin
 	const struct why_step *step = step_awaiting(walk);
 	uint32_t own = why_is_lock(verdict->cause) ? verdict->object : 0;
 	uint32_t lock = step ? step->lock : own;
-	struct why_lock_time *time = lock ? time_of(walk, lock) : NULL;
+	struct why_lock_times *times = lock ? times_of(walk, lock) : NULL;
 
-	if (!time)
+	if (!times)
 		return;
-	time->ns += ns;
+	times->ns += ns;
 	if (step)
-		holder_add(walk, time, step, ns);
+		holder_add(walk, times, step, ns);
 	else
-		why_vote_add(&time->holder, verdict->thread, ns);
-	stack_add(walk, time, step ?: &walk->path[walk->depth - 1], ns);
+		share_add(&times->holders, verdict->thread, ns);
+	stack_add(walk, times, step ?: &walk->path[walk->depth - 1], ns);
 }
 
 static int by_time(const void *left, const void *right)
 {
-	const struct why_lock_time *a = left, *b = right;
+	const struct why_lock_times *a = left, *b = right;
 
 	if (a->ns != b->ns)
 		return a->ns > b->ns ? -1 : 1;
 	return a->lock < b->lock ? -1 : a->lock > b->lock;
 }
 
-static void require_half(struct why_vote *vote, uint64_t ns)
+/* What has at least half of the time. */
+static struct why_share half_of(why_shares *shares, uint64_t ns)
 {
-	if (!vote->ns || vote->ns < ns / 2)
-		vote->choice = MODEL_NONE;
+	struct why_share most = why_shares_most(shares);
+
+	return most.ns && most.ns >= ns / 2 ? most : (struct why_share){MODEL_NONE, MODEL_NONE, 0};
 }
 
 void why_locks_take(struct why *why, struct why_walk *walk, struct why_instance *instance)
@@ -108,11 +135,26 @@ void why_locks_take(struct why *why, struct why_walk *walk, struct why_instance 
 	instance->lock_count =
 		walk->lock_count < WHY_LOCKS_LISTED ? walk->lock_count : WHY_LOCKS_LISTED;
 	for (uint32_t i = 0; i < instance->lock_count; i++) {
-		struct why_lock_time time = walk->locks[i];
+		struct why_lock_times *times = &walk->locks[i];
 
-		require_half(&time.holder, time.ns);
-		require_half(&time.awaited, time.ns);
-		require_half(&time.stack, time.ns);
-		vec_add(&why->locks, time);
+		vec_add(&why->locks,
+			(struct why_lock_time){
+				.lock = times->lock,
+				.ns = times->ns,
+				.holder = half_of(&times->holders, times->ns).of,
+				.awaited = half_of(&times->awaited, times->ns).of,
+				.wait = half_of(&times->stacks, times->ns).wait,
+				.idle = times->idle_ns && times->idle_ns >= times->ns / 2,
+			});
 	}
+}
+
+void why_locks_clear(struct why_walk *walk)
+{
+	for (uint32_t i = 0; i < walk->lock_count; i++) {
+		vec_free(&walk->locks[i].holders);
+		vec_free(&walk->locks[i].awaited);
+		vec_free(&walk->locks[i].stacks);
+	}
+	walk->lock_count = 0;
 }

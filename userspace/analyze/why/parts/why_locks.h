@@ -11,5 +11,6 @@
 void why_locks_add(struct why_walk *walk, const struct why_verdict *verdict, uint64_t ns);
 /* Hands them over to the instance, which has been walked. */
 void why_locks_take(struct why *why, struct why_walk *walk, struct why_instance *instance);
+void why_locks_clear(struct why_walk *walk);
 
 #endif

@@ -211,12 +211,13 @@ static struct merge_row *rows_new(const struct why *why, struct why_merged *merg
 						  ? part->object
 						  : why_connections_to(why->texts, part->object);
 
-			*at++ = (struct merge_row){part,
-						   own || part->thread >= model->threads.len
-							   ? MODEL_NONE
-							   : model_thread_kind(model, part->thread),
-						   own, server,
-						   wait_unnamed(why->texts, part->object)};
+			*at++ = (struct merge_row){
+				part,
+				own || part->thread >= model->threads.len
+					? MODEL_NONE
+					: model_thread_kind(model, part->thread),
+				own, server,
+				wait_unnamed(why->texts, part->object, why_is_lock(part->cause))};
 		}
 	}
 	return rows;

@@ -606,11 +606,11 @@ static const struct sum_folding fold_accepted = {.apart = 1,
 						 .keeps = has_main,
 						 .join = name_accepted};
 
-/* ---- sockets and futexes to one thread ---- */
+/* ---- sockets and futexes of one culprit ---- */
 
 /* Whether the culprit is known whatever the socket is, alone or in a list, or the futex, unless
  * that is a lock. What was sent again is a cause of its own. */
-static bool is_way_to(const struct why_walk *walk, const struct why_sum *sum)
+static bool is_channel_of_culprit(const struct why_walk *walk, const struct why_sum *sum)
 {
 	const char *object = strtab_get(walk->why->texts, sum->part.object);
 
@@ -622,8 +622,10 @@ static bool is_way_to(const struct why_walk *walk, const struct why_sum *sum)
 					    : descriptor_list(object) != NULL;
 }
 
-static const struct sum_folding fold_ways = {
-	.apart = 1, .takes = is_way_to, .group = object_of_thread, .join = name_pool_objects};
+static const struct sum_folding fold_channels = {.apart = 1,
+						 .takes = is_channel_of_culprit,
+						 .group = object_of_thread,
+						 .join = name_pool_objects};
 
 /* ---- pipes for a child each ---- */
 
@@ -866,7 +868,8 @@ static void fold_all(struct why_walk *walk, const struct why_instance *instance)
 			sum->part.ns;
 		sum->place = place_of(walk, sum);
 		sum->futex = wait_is_unnamed_futex(strtab_get(walk->why->texts, sum->part.object));
-		sum->unnamed = wait_unnamed(walk->why->texts, sum->part.object);
+		sum->unnamed = wait_unnamed(walk->why->texts, sum->part.object,
+					    why_is_lock(sum->part.cause));
 		sum->file = *strtab_get(walk->why->texts, sum->part.object) == '/';
 		sum->server = why_connections_to(walk->why->texts, sum->part.object);
 		sum->accepted = why_connections_at(walk->why->texts, sum->part.object);
@@ -880,7 +883,7 @@ static void fold_all(struct why_walk *walk, const struct why_instance *instance)
 	fold(walk, &fold_files);
 	fold(walk, &fold_objects_of_thread);
 	fold(walk, &fold_objects);
-	fold(walk, &fold_ways);
+	fold(walk, &fold_channels);
 	fold(walk, &fold_unnamed);
 }
 
@@ -890,7 +893,7 @@ void why_instance_walk(struct why_walk *walk, struct why_instance *instance)
 	walk->end_ts = instance->to_ts;
 	walk->depth = 0;
 	walk->sums.len = 0;
-	walk->lock_count = 0;
+	why_locks_clear(walk);
 	walk->sampled.len = 0;
 	walk->neighbours.len = 0;
 	if (walk->more_sums.len)

@@ -22,6 +22,7 @@
 #include "analyze/why/lookup/why_roots.h"
 #include "analyze/why/lookup/why_signals.h"
 #include "analyze/why/lookup/why_switches.h"
+#include "analyze/why/parts/why_locks.h"
 #include "analyze/why/parts/why_sums.h"
 #include "analyze/why/why_verdict.h"
 #include "analyze/why/why_walk_types.h"
@@ -63,6 +64,8 @@ void why_walk_free(struct why_walk *walk)
 	why_pool_free(walk);
 	why_full_pool_free(walk);
 	map_free(&walk->managers);
+	map_free(&walk->commands);
+	why_locks_clear(walk);
 	map_free(&walk->signals_to);
 	keymap_free(&walk->cgroups);
 	map_free(&walk->files);
