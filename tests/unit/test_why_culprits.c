@@ -1078,7 +1078,7 @@ static void test_a_process_whose_cgroup_has_all_its_processes_says_so(void **sta
 					"all 16 processes and threads that it may have (pids.max): "
 					"fork(), clone() and the like fail with EAGAIN\n"
 				      : "server (10) is in a cgroup, which has all 16 processes");
-		check_impaired_json(why, is_known);
+		check_impaired_json(why, i);
 		done(&capture, why);
 	}
 }
