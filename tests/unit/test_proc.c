@@ -149,6 +149,31 @@ static void test_limits_of_both_versions_of_cgroups_are_told_apart(void **state)
 	assert_int_equal(system(command), 0);
 }
 
+/* A cgroup of version 2 in a folder of its own, and the one below it that the process is in. */
+struct cgroup_folders {
+	char above[40], below[64], tables[256];
+};
+
+static void folders_make(struct cgroup_folders *folders)
+{
+	snprintf(folders->above, sizeof(folders->above), "/tmp/waffle-test-cgroup-XXXXXX");
+	assert_non_null(mkdtemp(folders->above));
+	snprintf(folders->below, sizeof(folders->below), "%s/a", folders->above);
+	assert_int_equal(mkdir(folders->below, 0755), 0);
+	snprintf(folders->tables, sizeof(folders->tables),
+		 "30 25 0:26 / %s rw - cgroup2 cgroup2 rw\n0::/a\n", folders->above);
+	files_are(folders->tables, strlen(folders->tables));
+}
+
+static void folders_remove(const struct cgroup_folders *folders)
+{
+	char command[64];
+
+	files_are(NULL, 0);
+	snprintf(command, sizeof(command), "rm -r %s", folders->above);
+	assert_int_equal(system(command), 0);
+}
+
 static void test_a_cgroup_is_full_if_it_or_one_above_has_all_its_processes(void **state)
 {
 	static const struct {
@@ -156,28 +181,21 @@ static void test_a_cgroup_is_full_if_it_or_one_above_has_all_its_processes(void 
 		uint64_t found;
 	} rows[] = {
 		{"8\n", "9\n", 0}, {"7\n", "9\n", 7}, {"max\n", "8\n", 8}, {"max\n", "max\n", 0}};
-	char folder[] = "/tmp/waffle-test-cgroup-XXXXXX", below[64], tables[256], command[64];
+	struct cgroup_folders folders;
 	struct cgroup_io_limit limit;
 
 	(void)state;
-	assert_non_null(mkdtemp(folder));
-	snprintf(below, sizeof(below), "%s/a", folder);
-	assert_int_equal(mkdir(below, 0755), 0);
-	limits_make(below, "pids.current", "7\n");
-	limits_make(folder, "pids.current", "8\n");
-	snprintf(tables, sizeof(tables), "30 25 0:26 / %s rw - cgroup2 cgroup2 rw\n0::/a\n",
-		 folder);
-	files_are(tables, strlen(tables));
+	folders_make(&folders);
+	limits_make(folders.below, "pids.current", "7\n");
+	limits_make(folders.above, "pids.current", "8\n");
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		limits_make(below, "pids.max", rows[i].limit);
-		limits_make(folder, "pids.max", rows[i].above_limit);
+		limits_make(folders.below, "pids.max", rows[i].limit);
+		limits_make(folders.above, "pids.max", rows[i].above_limit);
 		assert_int_equal(cgroup_pids_are_used_up(&limit, FAKE_PID), rows[i].found != 0);
 		if (rows[i].found)
 			assert_int_equal(limit.limit, rows[i].found);
 	}
-	files_are(NULL, 0);
-	snprintf(command, sizeof(command), "rm -r %s", folder);
-	assert_int_equal(system(command), 0);
+	folders_remove(&folders);
 }
 
 static void test_the_lowest_weight_of_a_process_and_those_above_it_counts(void **state)
@@ -186,26 +204,19 @@ static void test_the_lowest_weight_of_a_process_and_those_above_it_counts(void *
 		const char *weight, *above;
 		uint64_t found;
 	} rows[] = {{"100\n", "100\n", 0}, {"1000\n", "50\n", 50}, {"20\n", "50\n", 20}};
-	char folder[] = "/tmp/waffle-test-cgroup-XXXXXX", below[64], tables[256], command[64];
+	struct cgroup_folders folders;
 	struct cgroup_io_limit limit;
 
 	(void)state;
-	assert_non_null(mkdtemp(folder));
-	snprintf(below, sizeof(below), "%s/a", folder);
-	assert_int_equal(mkdir(below, 0755), 0);
-	snprintf(tables, sizeof(tables), "30 25 0:26 / %s rw - cgroup2 cgroup2 rw\n0::/a\n",
-		 folder);
-	files_are(tables, strlen(tables));
+	folders_make(&folders);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		limits_make(below, "cpu.weight", rows[i].weight);
-		limits_make(folder, "cpu.weight", rows[i].above);
+		limits_make(folders.below, "cpu.weight", rows[i].weight);
+		limits_make(folders.above, "cpu.weight", rows[i].above);
 		assert_int_equal(cgroup_weight_is_low(&limit, FAKE_PID), rows[i].found != 0);
 		if (rows[i].found)
 			assert_int_equal(limit.limit, rows[i].found);
 	}
-	files_are(NULL, 0);
-	snprintf(command, sizeof(command), "rm -r %s", folder);
-	assert_int_equal(system(command), 0);
+	folders_remove(&folders);
 }
 
 static void test_the_time_of_a_process_is_behind_any_name(void **state)

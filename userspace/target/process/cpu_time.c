@@ -3,25 +3,18 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
+
+#include "target/process/process.h"
 
 bool process_cpu_time(struct cpu_time *time, pid_t pid)
 {
 	uint64_t tick_ns = 1000000000ull / (uint64_t)sysconf(_SC_CLK_TCK);
 	uint64_t user, system, start;
-	char path[64], line[1024] = "";
-	const char *at;
-	FILE *stat;
+	char line[PROCESS_STAT_BYTES];
+	const char *at = process_stat(pid, line);
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	stat = fopen(path, "re");
-	if (!stat)
-		return false;
-	(void)!fgets(line, sizeof(line), stat);
-	fclose(stat);
-	/* Fields 14, 15 and 22. The name before them may have any characters. */
-	at = strrchr(line, ')');
+	/* Fields 14, 15 and 22. */
 	if (!at || sscanf(at + 1,
 			  " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %" SCNu64 " %" SCNu64
 			  " %*d %*d %*d %*d %*d %*d %" SCNu64,

@@ -227,19 +227,26 @@ long process_status_field(pid_t pid, const char *field)
 /* Fields of /proc/PID/stat behind the name: the state is the first. */
 #define STAT_EXIT_CODE 49
 
-bool process_is_zombie(pid_t pid, int *status)
+const char *process_stat(pid_t pid, char line[PROCESS_STAT_BYTES])
 {
-	char path[64], line[1024] = "";
-	const char *at;
+	char path[64];
 	FILE *stat;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	stat = fopen(path, "re");
 	if (!stat)
-		return false;
-	(void)!fgets(line, sizeof(line), stat);
+		return NULL;
+	line[0] = '\0';
+	(void)!fgets(line, PROCESS_STAT_BYTES, stat);
 	fclose(stat);
-	at = strrchr(line, ')');
+	return strrchr(line, ')');
+}
+
+bool process_is_zombie(pid_t pid, int *status)
+{
+	char line[PROCESS_STAT_BYTES];
+	const char *at = process_stat(pid, line);
+
 	if (!at || strncmp(at, ") Z", 3) != 0 || process_live_task(pid) != pid)
 		return false;
 	at += 2;

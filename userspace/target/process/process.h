@@ -47,6 +47,10 @@ void process_unescape(char *path);
  * but a thread of 4711". */
 int process_check(pid_t pid, struct error *err);
 
+#define PROCESS_STAT_BYTES 1024
+/* Reads /proc/PID/stat. Returns its end from the ")" behind the name on, which may have any
+ * characters itself; NULL: the process is gone. */
+const char *process_stat(pid_t pid, char line[PROCESS_STAT_BYTES]);
 /* Whether a process has ended, and its parent has not waited for it yet; then with what wait(2)
  * will report, or 0 if we may not know that. */
 bool process_is_zombie(pid_t pid, int *status);
